@@ -70,7 +70,8 @@ from bornite._errors import ArgumentError, ColumnError
 from bornite.answers import Anomaly, Answer, Contribution
 from bornite.distribution import Distribution
 from bornite.files import compress_file, decompress_file
-from bornite.model import Model, fit
+from bornite.fitting import fit
+from bornite.model import Model
 from bornite.tensor_networks import from_mps, from_tree
 
 __all__ = [

@@ -16,8 +16,9 @@ from bornite import _bornite
 from bornite._bornite import BorniteError
 from bornite._tables import Frame
 from bornite.batches import Batches
-from bornite.model import Model, Shared, _columns
-from bornite.model import fit as _fit
+from bornite.fitting import Shared
+from bornite.fitting import fit as _fit
+from bornite.model import Model, _columns
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -52,7 +52,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from bornite import _tables
 from bornite._bornite import BorniteError
 from bornite._errors import ArgumentError
-from bornite.model import Model, fit
+from bornite.fitting import fit
+from bornite.model import Model
 
 __all__ = [
     "BorniteClassifier",

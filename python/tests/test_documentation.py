@@ -11,6 +11,7 @@ import pytest
 import bornite
 import bornite.answers
 import bornite.distribution
+import bornite.fitting
 import bornite.model
 
 CLASSES = [
@@ -36,7 +37,7 @@ def test_every_example_is_found() -> None:
     """Examples in compiled classes are run through the package that exports them."""
     found = {
         f"bornite{test.name.removeprefix(module.__name__)}"
-        for module in (bornite, bornite.answers, bornite.distribution, bornite.model)
+        for module in (bornite, bornite.answers, bornite.distribution, bornite.fitting, bornite.model)
         for test in doctest.DocTestFinder().find(module)
         if test.examples
     }

@@ -11,7 +11,8 @@ import pytest
 import bornite
 from bornite import _bornite
 from bornite._tables import Frame
-from bornite.model import Shared, _columns
+from bornite.fitting import Shared
+from bornite.model import _columns
 
 ROWS = 900
 SETTINGS: dict[str, Any] = {"epochs": 2, "width": 2, "functions": 12, "batch": 256}

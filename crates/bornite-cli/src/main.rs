@@ -14,7 +14,7 @@ mod signals;
 mod streams;
 mod tables;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::panic;
 use std::process::ExitCode;
 use std::thread;
@@ -27,7 +27,12 @@ fn main() -> ExitCode {
     silence_parquet_panics();
     let command = commands::Cli::parse();
     command.set_limits();
-    let mut out = BufWriter::new(io::stdout().lock());
+    let stdout = io::stdout().lock();
+    let mut out: BufWriter<Box<dyn Write>> = BufWriter::new(if stdout.is_terminal() {
+        Box::new(output::Terminal::new(stdout))
+    } else {
+        Box::new(stdout)
+    });
     let result = command.run(&mut out).and_then(|code| Ok(out.flush().map(|()| code)?));
     match result {
         Ok(code) => code,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bornite::data::{Cells, Column};
-pub(crate) use bornite::{printable, shortest_number as number};
+use bornite::printable_text;
+pub(crate) use bornite::{printable, shortest_number as number, shown};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -102,6 +103,45 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
+/// Escapes control characters on their way to a terminal, so that the cells of a table cannot control it.
+#[derive(Debug)]
+pub(crate) struct Terminal<W> {
+    out: W,
+    /// The beginning of a character.
+    rest: Vec<u8>,
+}
+
+impl<W: Write> Terminal<W> {
+    pub(crate) fn new(out: W) -> Self {
+        Self { out, rest: Vec::new() }
+    }
+}
+
+impl<W: Write> Write for Terminal<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.rest.extend(bytes);
+        let mut text = String::new();
+        let mut done = 0;
+        for chunk in self.rest.utf8_chunks() {
+            text += chunk.valid();
+            done += chunk.valid().len();
+            // The last bytes may be the beginning of a character.
+            if done + chunk.invalid().len() == self.rest.len() {
+                break;
+            }
+            text.push(char::REPLACEMENT_CHARACTER);
+            done += chunk.invalid().len();
+        }
+        self.rest.drain(..done);
+        self.out.write_all(printable_text(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// A cell on one line.
 fn one_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', "\\t")
@@ -186,6 +226,18 @@ mod tests {
         assert_eq!(one_line("a\nb"), "a\\nb");
         assert_eq!(printable(&"x".repeat(5000)).chars().count(), 2001);
         assert_eq!(printable("Tür, 東京"), "Tür, 東京");
+        // Written in pieces that end inside of characters, and with a byte that is not text.
+        let bytes = "a,東\u{9b}京\u{1b}]0;t\u{7}\n\u{202e}é\t".as_bytes();
+        for length in 1..bytes.len() {
+            let mut out = Terminal::new(Vec::new());
+            bytes.chunks(length).for_each(|piece| out.write_all(piece).unwrap());
+            out.write_all(b"\xffz").unwrap();
+            assert_eq!(
+                String::from_utf8(out.out).unwrap(),
+                "a,東\\u{9b}京\\u{1b}]0;t\\u{7}\n\\u{202e}é\t\u{fffd}z"
+            );
+        }
+        assert_eq!(printable_text(&"x".repeat(5000)).len(), 5000);
     }
 
     #[test]

@@ -98,6 +98,7 @@ pub mod circuit;
 pub mod codec;
 #[cfg(feature = "tables")]
 pub mod data;
+mod digest;
 mod disk;
 pub mod domain;
 #[cfg(feature = "draw")]
@@ -130,7 +131,7 @@ pub use error::Error;
 pub use mixture::Mixture;
 #[cfg(feature = "tables")]
 pub use model::{Fit, Model};
-pub use names::{printable, shortest_number};
+pub use names::{printable, printable_text, shortest_number, shown};
 pub use query::{Evidence, Query};
 
 /// The Rust code of the README and the guide, run as doctests.

@@ -40,7 +40,7 @@ const MAX_CELL_CHARS: usize = 60;
 const MAX_MESSAGE_CHARS: usize = 2000;
 
 /// A cell or name for a message, with nonprinting characters escaped and long text truncated.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     escaped(text, MAX_CELL_CHARS, is_invisible)
 }
 
@@ -48,6 +48,11 @@ pub(crate) fn shown(text: &str) -> String {
 /// the text after 2,000 characters. Newlines and tabs are kept.
 pub fn printable(text: &str) -> String {
     escaped(text, MAX_MESSAGE_CHARS, |c| is_invisible(c) && c != '\n' && c != '\t')
+}
+
+/// [`printable`], in full.
+pub fn printable_text(text: &str) -> String {
+    escaped(text, usize::MAX, |c| is_invisible(c) && c != '\n' && c != '\t')
 }
 
 /// Escapes some characters of a text, and truncates it after `most` characters.

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::device::{Device, with_flag_hint};
-use crate::output::{self, grouped, number};
+use crate::output::{self, grouped, number, shown};
 use crate::streams::{Inputs, Outputs, Piece, Stream, Target, Writing};
 use crate::tables;
 
@@ -297,13 +297,17 @@ fn show(rows: &[AnomalousRow], out: &mut dyn Write) -> Result<()> {
     }
     let mut table = output::Table::new(usize::from(has_files), &head);
     for row in rows {
-        let cells: Vec<String> =
-            row.cells.iter().take(SHOWN).map(|c| format!("{}={}", c.column, c.cell)).collect();
-        let mut shown = row.file.iter().cloned().collect::<Vec<_>>();
-        shown.extend([row.row.to_string(), format!("{:.3}", row.log_density)]);
-        shown.extend(row.anomaly_score.map(|score| format!("{score:.3}")));
-        shown.push(cells.join(", "));
-        table.row(shown);
+        let cells: Vec<String> = row
+            .cells
+            .iter()
+            .take(SHOWN)
+            .map(|c| shown(&c.column) + "=" + &shown(&c.cell))
+            .collect();
+        let mut line = row.file.iter().cloned().collect::<Vec<_>>();
+        line.extend([row.row.to_string(), format!("{:.3}", row.log_density)]);
+        line.extend(row.anomaly_score.map(|score| format!("{score:.3}")));
+        line.push(cells.join(", "));
+        table.row(line);
     }
     Ok(table.write(out)?)
 }

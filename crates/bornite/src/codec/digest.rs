@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::basis::Basis;
 use crate::circuit::{Circuit, Layer, Weight};
+use crate::digest::Words;
 use crate::linalg::{Complex64, Matrix};
 
 /// A 128-bit digest of everything in a circuit that the codec computes with: the numbers of values, the layers and
@@ -17,7 +18,7 @@ pub struct Digest(pub(super) [u8; 16]);
 impl Digest {
     /// The digest of a circuit over finite variables.
     pub(super) fn of(circuit: &Circuit) -> Self {
-        let mut hash = Hash(START);
+        let mut hash = Hash(Words::new());
         hash.count(circuit.num_variables());
         for variable in circuit.variables() {
             hash.count(variable.domain.num_values().unwrap_or(0));
@@ -34,19 +35,19 @@ impl Digest {
                 Weight::Complex(m) => hash.complex_matrix(m),
             }
         }
-        Self(hash.0.to_le_bytes())
+        Self(hash.0.to_bytes())
     }
 
     /// Adds a text that describes the meaning of the variables.
     pub(super) fn with_text(self, text: &str) -> Self {
-        let mut hash = Hash(u128::from_le_bytes(self.0));
+        let mut hash = Hash(Words::continued(self.0));
         hash.count(text.len());
         for piece in text.as_bytes().chunks(8) {
             let mut word = [0; 8];
             word[..piece.len()].copy_from_slice(piece);
             hash.word(u64::from_le_bytes(word));
         }
-        Self(hash.0.to_le_bytes())
+        Self(hash.0.to_bytes())
     }
 
     /// The bytes, as in a stream.
@@ -61,17 +62,12 @@ impl fmt::Display for Digest {
     }
 }
 
-/// The hexadecimal digits of π after the point.
-const START: u128 = 0x243f_6a88_85a3_08d3_1319_8a2e_0370_7344;
-/// The digits that follow. They are odd, so multiplication is invertible.
-const FACTOR: u128 = 0xa409_3822_299f_31d0_082e_fa98_ec4e_6c89;
-
-struct Hash(u128);
+/// Hashes circuits.
+struct Hash(Words);
 
 impl Hash {
-    /// h ← (h ⊕ w) · FACTOR, rotated by 64 bits.
     fn word(&mut self, word: u64) {
-        self.0 = (self.0 ^ u128::from(word)).wrapping_mul(FACTOR).rotate_left(64);
+        self.0.add(word);
     }
 
     fn count(&mut self, n: usize) {

@@ -12,6 +12,7 @@ use super::FileError;
 use super::json::{self, Data, Fields, Node, Place, Written, named, objects, text, wholes};
 use super::limits::MAX_HEADER;
 use crate::circuit::{Circuit, Weight};
+use crate::digest::Checksum;
 use crate::linalg::{Complex64, Matrix};
 
 /// The metadata entry with the JSON of the circuit.
@@ -51,7 +52,8 @@ pub(super) fn write_model(
     if !further.is_empty() {
         texts.push((FURTHER, format!("[{}]", further.join(", "))));
     }
-    let mut digest = Checksum::new(texts.iter().map(|(_, text)| &text[..]), &model);
+    let circuits = texts.iter().map(|(_, text)| &text[..]);
+    let mut digest = Checksum::of_texts(circuits.chain([&model[..]]));
     // Updating a digest cannot fail.
     let _ = write_tensors(&tensors, &mut digest);
     texts.extend([(MODEL, model), (DIGEST, digest.to_string())]);
@@ -139,45 +141,6 @@ impl Data<'_> {
     }
 }
 
-/// A 64-bit FNV-1a hash, which detects damage but not tampering. Files that exist define it, and
-/// streams define the longer digest of the codec, so neither can replace the other.
-struct Checksum(u64);
-
-impl Checksum {
-    fn new<'t>(circuits: impl Iterator<Item = &'t str>, model: &'t str) -> Self {
-        let mut sum = Self(0xcbf2_9ce4_8422_2325);
-        for text in circuits.chain([model]) {
-            sum.add(text.as_bytes());
-            // A separator, so that no text can move from one entry to the other.
-            sum.add(&[0]);
-        }
-        sum
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-}
-
-impl Write for Checksum {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.add(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl std::fmt::Display for Checksum {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
 /// Reads a circuit, or that of a model.
 pub(super) fn read(bytes: &[u8]) -> Result<Circuit, FileError> {
     let (mut circuits, _) = read_model(bytes)?;
@@ -217,7 +180,7 @@ pub(super) fn read_model(bytes: &[u8]) -> Result<(Vec<Circuit>, Option<String>),
     }
     tensors.place(data)?;
     if let (Some(model), Some(expected)) = (&model, digest) {
-        let mut digest = Checksum::new(texts.iter().copied(), model);
+        let mut digest = Checksum::of_texts(texts.iter().copied().chain([&model[..]]));
         digest.add(data);
         let found = digest.to_string();
         if found != *expected {

@@ -251,7 +251,7 @@ impl Model {
             let name = &self.schema.columns()[column].name;
             given = given.and(&self.schema, &Event::known(&self.schema, name)?)?;
         }
-        let found = self.most_likely(&variables, given.cases())?;
+        let found = self.most_likely(columns, given.cases())?;
         let (mut cells, mut start) = (Vec::new(), 0);
         for &column in columns {
             let end = start + self.schema.variables_of(column).len();

@@ -3,12 +3,15 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::event::intersect_evidence;
 use super::posterior::Posterior;
 use super::{Model, ModelError};
+use crate::basis::Part;
+use crate::data::Coding;
 use crate::mixture::log_sum;
 use crate::query::{Evidence, Query};
 
@@ -62,15 +65,24 @@ impl PartialOrd for Prefix {
 }
 
 impl Model {
-    /// Finds the most likely values of some finite variables, given that one of the cases holds.
+    /// Finds the most likely cells of some finite columns, given that one of the cases holds.
     ///
     /// Cost: one pass up and one pass down for every prefix that the best values may have.
     pub(super) fn most_likely(
         &self,
-        variables: &[usize],
+        columns: &[usize],
         cases: &[Query],
     ) -> Result<MostLikely, ModelError> {
-        let search = Search { model: self, variables, cases };
+        let (mut variables, mut ambiguous) = (Vec::new(), Vec::new());
+        for &column in columns {
+            let coding = self.schema.columns()[column].kind.coding();
+            let (first, own) = (variables.len(), self.schema.variables_of(column));
+            variables.extend(own);
+            let place = coding.ambiguous().map(|place| first + place);
+            ambiguous.extend(place.map(|place| (place, first..variables.len(), coding)));
+        }
+        let search = Search { model: self, variables, ambiguous, cases };
+        let variables = &search.variables;
         let mut best = search.first()?;
         let mut open = BinaryHeap::from([Prefix { log: 0.0, values: Vec::new() }]);
         let mut looked_at = 0;
@@ -102,44 +114,74 @@ impl Model {
 /// A search for the most likely values of some variables.
 struct Search<'a> {
     model: &'a Model,
-    variables: &'a [usize],
+    variables: Vec<usize>,
+    /// Positions of variables in which several values may mean the same cell, with those of all variables of the column.
+    ambiguous: Vec<(usize, Range<usize>, &'a dyn Coding)>,
     cases: &'a [Query],
 }
 
 impl Search<'_> {
-    /// The cases, restricted to those in which the variables at these positions have these values.
-    fn fixed(&self, places: &(impl Iterator<Item = (usize, f64)> + Clone)) -> Vec<Query> {
+    /// All values at a position that mean the same cell; NaN is an open value. `None` if only its own value does.
+    fn same_cell(&self, place: usize, values: &[f64]) -> Option<Vec<usize>> {
+        let (_, range, coding) = self.ambiguous.iter().find(|found| found.0 == place)?;
+        coding.same_cell(&values[range.clone()])
+    }
+
+    /// The cases, restricted to those in which the variables have these values, or others that mean the same cells; NaN
+    /// is an open value.
+    fn fixed(&self, values: &[f64]) -> Vec<Query> {
         let variables = self.model.mixture.variables();
+        let known = values.iter().enumerate().filter(|(_, x)| !x.is_nan());
+        let evidence: Vec<(usize, Evidence)> = known
+            .map(|(place, &x)| {
+                let set = self.same_cell(place, values).map(|set| Evidence::In(Part::Values(set)));
+                (self.variables[place], set.unwrap_or(Evidence::Value(x)))
+            })
+            .collect();
         let fix = |case: &Query| {
             let mut query = case.clone();
-            for (place, x) in places.clone() {
-                let v = self.variables[place];
-                let evidence = intersect_evidence(
-                    &variables[v].domain,
-                    &query.evidence()[v],
-                    &Evidence::Value(x),
-                )?;
-                query.set(variables, v, evidence).ok()?;
+            for (v, evidence) in &evidence {
+                let known =
+                    intersect_evidence(&variables[*v].domain, &query.evidence()[*v], evidence)?;
+                query.set(variables, *v, known).ok()?;
             }
             Some(query)
         };
         self.cases.iter().filter_map(fix).collect()
     }
 
-    /// The probabilities of a variable's values, given the cases.
-    fn posterior(&self, place: usize, cases: &[Query]) -> Result<Vec<(f64, f64)>, ModelError> {
-        Ok(match self.model.posterior(self.variables[place], cases)? {
+    /// The probabilities of the values at a position, given those at all others, of which NaN is open. Values that mean
+    /// the same cell are counted together.
+    fn posterior(&self, place: usize, values: &[f64]) -> Result<Vec<(f64, f64)>, ModelError> {
+        let found = match self.model.posterior(self.variables[place], &self.fixed(values))? {
             Posterior::Finite(p) => p.into_iter().enumerate().map(|(x, p)| (x as f64, p)).collect(),
             Posterior::Point(x) => vec![(x, 1.0)],
             Posterior::Density(_) => Vec::new(),
-        })
+        };
+        let mut values = values.to_vec();
+        let mut cells: Vec<(f64, f64)> = Vec::with_capacity(found.len());
+        for (x, p) in found {
+            values[place] = x;
+            let first = self.same_cell(place, &values).map_or(x, |set| set[0] as f64);
+            match cells.last_mut().filter(|(cell, _)| *cell == first) {
+                Some((_, sum)) => *sum += p,
+                None => cells.push((first, p)),
+            }
+        }
+        Ok(cells)
+    }
+
+    /// The first values, followed by open ones.
+    fn opened(&self, first: &[f64]) -> Vec<f64> {
+        let mut values = vec![f64::NAN; self.variables.len()];
+        values[..first.len()].copy_from_slice(first);
+        values
     }
 
     /// Extends a prefix by each value of the next variable.
     fn longer(&self, prefix: &Prefix) -> Result<Vec<Prefix>, ModelError> {
         let place = prefix.values.len();
-        let cases = self.fixed(&prefix.values.iter().copied().enumerate());
-        let next = self.posterior(place, &cases)?;
+        let next = self.posterior(place, &self.opened(&prefix.values))?;
         let longer = |(x, p): (f64, f64)| {
             let values = prefix.values.iter().copied().chain([x]).collect();
             Prefix { log: prefix.log + p.ln(), values }
@@ -171,10 +213,10 @@ impl Search<'_> {
         for _ in 0..ROUNDS {
             let before = best.log;
             for place in 0..self.variables.len() {
-                let others = best.values.iter().copied().enumerate().filter(|(n, _)| *n != place);
-                let cases = self.fixed(&others);
-                let rest = log_sum(&self.model.log_cases(&cases)?) - total;
-                for (x, p) in self.posterior(place, &cases)? {
+                let mut others = best.values.clone();
+                others[place] = f64::NAN;
+                let rest = log_sum(&self.model.log_cases(&self.fixed(&others))?) - total;
+                for (x, p) in self.posterior(place, &others)? {
                     if rest + p.ln() > best.log + 1e-12 {
                         best.log = rest + p.ln();
                         best.values[place] = x;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::fit::{FitInput, Fold};
 use super::folds;
+use super::rows::{FitInput, Fold};
 use super::{Model, ModelError, ModelOptions, StructureKind};
 use crate::data::{Sample, Schema, Table};
 use crate::learn::{Control, Effort, Progress, Quota, Snapshot, Workers, used_budget};

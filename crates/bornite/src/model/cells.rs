@@ -139,6 +139,7 @@ impl Model {
     ) -> Option<Batch> {
         let [given] = self.given.cases() else { return None };
         let variables = self.mixture.variables();
+        let rows = &*self.schema.evidence_rows(rows);
         let mut joined = rows.clone();
         for (v, evidence) in given.evidence().iter().enumerate() {
             let domain = &variables[v].domain;

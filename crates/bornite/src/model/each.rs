@@ -6,7 +6,6 @@ use super::{Event, Imputation, Model, ModelError, Question};
 use crate::data::{Column, EncodeOptions, Encoded, Mismatch, Table, Unseen};
 use crate::engine::Batch;
 use crate::mixture::log_sum;
-use crate::query::Query;
 
 /// The answers to a question for rows of tables, each given the evidence about the row.
 ///
@@ -68,7 +67,7 @@ impl Model {
         let shares: Vec<f64> = known.log_shares(&self.schema).collect();
         let (mut queries, mut places) = (Vec::new(), Vec::new());
         for row in 0..rows.num_rows() {
-            let own = Query::row(variables, &rows.row(row))?;
+            let own = self.schema.evidence_row(variables, &rows.row(row))?;
             for (case, share) in known.cases().iter().zip(&shares) {
                 if let Some(query) = intersect(variables, case, &own) {
                     queries.push(query);

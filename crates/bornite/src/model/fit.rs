@@ -5,24 +5,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::allowance::Allowance;
 use super::baseline::Independent;
 use super::large::Spilled;
-use super::weights::{MAX_GROWTH, WeightedTable};
+use super::rows::{FitData, FitInput, Split};
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::basis::Basis;
 use crate::circuit::{Layer, Orthonormal, Skeleton};
-use crate::data::{Encoded, InferOptions, LeftOut, Sample, Schema, Table};
+use crate::data::Schema;
 use crate::domain::{Domain, Variable};
 use crate::engine::{Batch, Engine};
 use crate::learn::{
     self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, Further, LESSON_ROWS,
-    Layout, Lesson, Partners, Progress, Quota, Rows, Snapshot, Starts, Teacher, Workers,
-    exceed_chance, largest_width, most_promising, search,
+    Lesson, Partners, Progress, Quota, Rows, Snapshot, Starts, Teacher, exceed_chance,
+    largest_width, most_promising, search,
 };
 use crate::mixture::Mixture;
 use crate::structure::{
@@ -57,39 +56,9 @@ const LATEST_SEARCH: f64 = 0.75;
 /// estimate for one thread, so that a fit can continue from a checkpoint of another machine.
 const INFORMATION_TIME_SHARE: f64 = 0.1;
 const WORDS_PER_SECOND: f64 = 1e9;
-/// The fraction of the time limit for fitting transforms, and the seconds per squared number of components: an
-/// estimate.
-const TRANSFORM_TIME_SHARE: f64 = 0.1;
-const TRANSFORM_SECONDS: f64 = 5e-4;
 /// The multiply-adds of forward passes per second and thread during a fit, including everything else that a step does:
 /// an estimate.
 const MULTIPLY_ADDS_PER_SECOND: f64 = 2.4e9;
-
-/// The data of a fit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FitInput<'a> {
-    pub(super) table: &'a Table,
-    /// The sample that the table was taken from, if all rows of its files are used.
-    pub(super) sample: Option<&'a Sample>,
-    /// The workers that hold the rows, if they are not read from files.
-    pub(super) workers: Option<&'a dyn Workers>,
-    pub(super) validation: Option<&'a Table>,
-    /// The model to continue from.
-    pub(super) start: Option<&'a Model>,
-    pub(super) checkpoint: Option<&'a [u8]>,
-    pub(super) fold: Fold,
-}
-
-/// Which rows of a table are held out for validation, if there is no validation table.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fold {
-    /// The number of earlier folds, whose rows are not held out again.
-    pub(super) index: usize,
-    /// The seed of the order of rows.
-    pub(super) seed: u64,
-    /// Whether the first fold learned from a teacher, so that the others do too without other candidates.
-    pub(super) is_taught: bool,
-}
 
 /// A model, and how it was fitted.
 #[derive(Debug)]
@@ -109,10 +78,9 @@ impl Model {
         progress: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control,
     ) -> Result<FittedModel, ModelError> {
         let &FitInput { start, checkpoint, .. } = given;
-        let data = Data::new(given, options, quota, on_rows)?;
-        let Data {
-            schema, left_out, split: Split { train, valid, num_rows, num_valid, .. }, ..
-        } = &data;
+        let data = FitData::new(given, options, quota, on_rows)?;
+        let (schema, split) = (&data.schema, &data.split);
+        let Split { train, valid, num_rows, num_valid, .. } = split;
         let both @ [train_rows, valid_rows] = [train.batch(), valid.batch()];
         let pieces = data.spilled.as_ref().map(Spilled::pieces);
         let fits = data.candidates(options);
@@ -184,7 +152,7 @@ impl Model {
             width,
             history: epochs(&fit.history, [train_slope, valid_slope]),
             truncated: None,
-            left_out: left_out.clone(),
+            left_out: data.left_out.clone(),
             note: start.and_then(|model| model.info.note.clone()),
             target: options.target.clone(),
         };
@@ -192,76 +160,7 @@ impl Model {
     }
 }
 
-/// The encoded rows of a fit.
-struct Data<'a> {
-    schema: Schema,
-    left_out: Vec<LeftOut>,
-    split: Split,
-    /// All training rows, if those of the split are only a sample.
-    spilled: Option<Spilled<'a>>,
-    allowance: Allowance,
-}
-
-impl<'a> Data<'a> {
-    fn new(
-        given: &FitInput<'a>,
-        options: &ModelOptions,
-        quota: &Quota,
-        on_rows: &mut dyn FnMut(&Path, usize, Option<f64>),
-    ) -> Result<Self, ModelError> {
-        let &FitInput { table, sample, validation: valid, start, .. } = given;
-        check(table, valid, options)?;
-        let weighted = WeightedTable::new(table, options.weights.as_deref())?;
-        let has_weights = |valid: &Table, name: &&str| valid.column(name).is_ok();
-        let weigh_valid = |valid| {
-            WeightedTable::new(
-                valid,
-                options.weights.as_deref().filter(|name| has_weights(valid, name)),
-            )
-        };
-        let valid = valid.map(weigh_valid).transpose()?;
-        let table = &*weighted.table;
-        let schema = match &options.schema {
-            Some(schema) => schema.clone(),
-            None => Schema::infer(table, &infer_options(table, options))?,
-        };
-        go_on(quota)?;
-        let (schema, left_out) = match start {
-            Some(model) => (schema, model.info.left_out.clone()),
-            None => learnable(schema, table, options)?,
-        };
-        go_on(quota)?;
-        let allowance = Allowance::of(&schema, table, options);
-        if start.is_none() {
-            allowance.check_columns()?;
-        }
-        if let Some(target) = &options.target {
-            schema.find(target)?;
-        }
-        let split = split(&schema, &weighted, valid.as_ref(), options.valid_share, given.fold)?;
-        go_on(quota)?;
-        let spill = |sample: &Sample| {
-            let place = |&row: &usize| sample.places()[weighted.place(row)];
-            let held: Vec<u64> = split.held_out.iter().map(place).collect();
-            let rows = usize::try_from(sample.num_rows()).unwrap_or(usize::MAX) - held.len();
-            let batch = Defaults::of(rows, schema.num_variables()).batch();
-            let (at_hand, batch) = (table.num_rows(), options.batch.unwrap_or(batch));
-            let weights = weighted.of_all();
-            // Repeated rows take more memory.
-            let growth = if weights.is_some() { MAX_GROWTH } else { 1 };
-            let mut layout = Layout::new(sample.num_rows(), held, at_hand.div_ceil(growth), batch);
-            if let Some(weights) = &weights {
-                layout = layout.with_weights(weights.unit);
-            }
-            match given.workers {
-                Some(workers) => Spilled::to_workers(workers, &schema, (layout, weights)),
-                None => Spilled::to_file(sample, &schema, (layout, weights.as_ref()), on_rows),
-            }
-        };
-        let spilled = sample.map(spill).transpose()?;
-        Ok(Self { schema, left_out, split, spilled, allowance })
-    }
-
+impl FitData<'_> {
     /// The circuits to fit to these rows.
     fn candidates<'b>(&'b self, options: &'b ModelOptions) -> Candidates<'b> {
         let (schema, train) = (&self.schema, &self.split.train);
@@ -275,21 +174,6 @@ impl<'a> Data<'a> {
         let (allowance, information, bases) = (self.allowance, OnceCell::new(), RefCell::default());
         Candidates { schema, options, defaults, rows, allowance, information, bases }
     }
-
-    /// The mean log slope of the transforms on the training rows and on the validation rows, which converts
-    /// log-likelihoods to the units of the data.
-    fn slopes(&self) -> [f64; 2] {
-        let mean = |encoded: &Encoded| {
-            encoded.log_jacobian().iter().sum::<f64>() / encoded.num_rows().max(1) as f64
-        };
-        let Split { train, valid, .. } = &self.split;
-        [self.spilled.as_ref().map_or_else(|| mean(train), |spilled| spilled.slope), mean(valid)]
-    }
-}
-
-/// Ends a fit that is to stop while there is nothing to keep.
-fn go_on(quota: &Quota) -> Result<(), ModelError> {
-    if quota.is_stopped() { Err(ModelError::Stopped) } else { Ok(()) }
 }
 
 /// The training history in the units of the data.
@@ -326,140 +210,6 @@ pub(super) fn mixture_of(circuits: Vec<Orthonormal>, weights: &[f64]) -> Mixture
         Ok(mixture) => mixture,
         Err(_) => unreachable!("circuits over the variables of one schema, and their weights"),
     }
-}
-
-/// The options for inferring a schema. With a time limit and many columns, transforms are simpler.
-fn infer_options(table: &Table, options: &ModelOptions) -> InferOptions {
-    let mut infer = options.infer.clone();
-    if let Some(time) = options.time {
-        let each = TRANSFORM_TIME_SHARE * time.as_secs_f64() / table.num_columns().max(1) as f64;
-        let most = (each / TRANSFORM_SECONDS).sqrt() as usize;
-        infer.warp.max_components = infer.warp.max_components.min(most.max(1));
-    }
-    infer
-}
-
-/// Drops the columns that cannot be learned, and lists them.
-fn learnable(
-    schema: Schema,
-    table: &Table,
-    options: &ModelOptions,
-) -> Result<(Schema, Vec<LeftOut>), ModelError> {
-    let Some(found) = schema.findings(table).filter(|_| !options.as_is) else {
-        return Ok((schema, Vec::new()));
-    };
-    let is_target = |column: &&str| options.target.as_deref() == Some(*column);
-    if options.strict || found.is_hopeless() || found.columns().iter().any(is_target) {
-        return Err(ModelError::LittleToLearn(found));
-    }
-    let schema =
-        if found.columns().is_empty() { schema } else { schema.without(&found.columns())? };
-    Ok((schema, found.left_out()))
-}
-
-fn check(table: &Table, valid: Option<&Table>, options: &ModelOptions) -> Result<(), ModelError> {
-    if table.num_rows() == 0 {
-        return Err(ModelError::NoRows { which: "the table" });
-    }
-    if valid.is_some_and(|v| v.num_rows() == 0) {
-        return Err(ModelError::NoRows { which: "the validation table" });
-    }
-    let positive = [
-        ("width", options.width),
-        ("circuits", options.circuits),
-        ("output width", options.output_width),
-        ("functions", options.functions),
-        ("epochs", options.epochs),
-        ("batch", options.batch),
-        ("patience", options.patience),
-    ];
-    for (setting, value) in positive {
-        if value == Some(0) {
-            return Err(ModelError::Option { setting, value: 0.0, remedy: "give at least 1" });
-        }
-    }
-    if let Some(rate) = options.rate.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
-        let remedy = "give a number above 0 and at most 1, such as 0.01";
-        return Err(ModelError::Option { setting: "rate", value: rate, remedy });
-    }
-    if let Some(clip) = options.clip.filter(|c| !(*c > 0.0 && c.is_finite())) {
-        let remedy = "give a number above 0, such as 1";
-        return Err(ModelError::Option { setting: "clip", value: clip, remedy });
-    }
-    if let Some(smoothing) = options.smoothing.filter(|s| !(*s >= 0.0 && *s <= 100.0)) {
-        let remedy = "give a number from 0 to 100, such as 0.1";
-        return Err(ModelError::Option { setting: "smoothing", value: smoothing, remedy });
-    }
-    if let Some(averaging) = options.averaging.filter(|a| !(*a >= 0.0 && *a < 1.0)) {
-        let remedy = "give a number from 0 to below 1, such as 0.99";
-        return Err(ModelError::Option { setting: "averaging", value: averaging, remedy });
-    }
-    if let Some(emphasis) = options.emphasis.filter(|e| !(*e >= 0.0 && *e <= 1e6)) {
-        let remedy = "give a number from 0 to 1e6, such as 10";
-        return Err(ModelError::Option { setting: "emphasis", value: emphasis, remedy });
-    }
-    let share = options.valid_share;
-    if !(share > 0.0 && share < 1.0) {
-        let remedy = "give a fraction between 0 and 1, such as 0.1";
-        return Err(ModelError::Option { setting: "valid share", value: share, remedy });
-    }
-    Ok(())
-}
-
-/// Training and validation rows, repeated according to their weights.
-pub(super) struct Split {
-    train: Encoded,
-    valid: Encoded,
-    /// The number of rows before they are repeated.
-    num_rows: usize,
-    num_valid: usize,
-    /// The rows of the table that are held out for validation.
-    pub(super) held_out: Vec<usize>,
-}
-
-/// Splits the rows of a table, unless there are validation rows already.
-pub(super) fn split(
-    schema: &Schema,
-    table: &WeightedTable<'_>,
-    valid: Option<&WeightedTable<'_>>,
-    valid_share: f64,
-    fold: Fold,
-) -> Result<Split, ModelError> {
-    let n = table.table.num_rows();
-    let rows = schema.encode(&table.table)?;
-    let all = |of: &WeightedTable<'_>, rows: Encoded| {
-        let once: Vec<usize> = (0..rows.num_rows()).collect();
-        let often = of.repeated(&once);
-        if often == once { rows } else { rows.select(&often) }
-    };
-    if let Some(valid) = valid {
-        let held = schema.encode(&valid.table)?;
-        let num_valid = held.num_rows();
-        let (train, valid) = (all(table, rows), all(valid, held));
-        return Ok(Split { train, valid, num_rows: n, num_valid, held_out: Vec::new() });
-    }
-    if n == 1 {
-        let (train, valid) = (rows.clone(), rows);
-        return Ok(Split { train, valid, num_rows: 1, num_valid: 1, held_out: Vec::new() });
-    }
-    let mut order: Vec<usize> = (0..n).collect();
-    // Use a separate stream, so that other random choices with the same seed do not change the split.
-    let mut rng = ChaCha8Rng::seed_from_u64(fold.seed);
-    rng.set_stream(1);
-    order.shuffle(&mut rng);
-    let held = ((n as f64 * valid_share).round() as usize).clamp(1, n - 1);
-    order.rotate_left(fold.index * held % n);
-    let (valid, train) = order.split_at_mut(held);
-    valid.sort_unstable();
-    train.sort_unstable();
-    let often = |part: &[usize]| rows.select(&table.repeated(part));
-    Ok(Split {
-        train: often(train),
-        valid: often(valid),
-        num_rows: train.len(),
-        num_valid: valid.len(),
-        held_out: valid.to_vec(),
-    })
 }
 
 /// Circuits to fit, with their settings.

@@ -6,7 +6,8 @@
 
 use std::path::Path;
 
-use super::fit::{FitInput, FittedModel, Fold, INDEPENDENT_WIDTH, mixture_of};
+use super::fit::{FittedModel, INDEPENDENT_WIDTH, mixture_of};
+use super::rows::{FitInput, Fold};
 use super::{Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::learn::{Control, Effort, Folds, Progress, Quota, Snapshot};
 
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
     use crate::circuit::Orthonormal;
     use crate::data::{Column, Schema, Table};
-    use crate::model::fit::split;
+    use crate::model::rows::split;
     use crate::model::weights::WeightedTable;
 
     /// Two numbers that depend on each other, and a label.

@@ -192,7 +192,7 @@ impl Model {
             let (mut queries, mut owners) = (Vec::new(), Vec::new());
             let end = (start + BATCH).min(table.num_rows());
             for row in start..end {
-                let query = Query::row(variables, &encoded.row(row))?;
+                let query = self.schema.evidence_row(variables, &encoded.row(row))?;
                 for query in cases.iter().filter_map(|case| intersect(variables, case, &query)) {
                     queries.push(query);
                     owners.push(row - start);

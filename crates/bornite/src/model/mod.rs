@@ -51,17 +51,20 @@ mod information;
 mod large;
 mod mode;
 mod nodes;
-#[cfg(test)]
-mod optional_tests;
 mod options;
 mod posterior;
 mod predict;
 mod question;
+mod rows;
 mod sample;
 mod score;
 mod start;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_dates;
+#[cfg(test)]
+mod tests_of_missing_values;
 #[cfg(test)]
 mod tests_of_mixtures;
 #[cfg(feature = "report")]

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::ModelError;
 use crate::data::{InferOptions, Schema};
 use crate::learn::{Device, Effort, FitOptions, Optimizer, Parameterization, Schedule};
 use crate::structure::Widths;
@@ -168,6 +169,50 @@ impl ModelOptions {
             device: self.device,
             ..default
         }
+    }
+
+    /// Checks that numbers are in their ranges.
+    pub(super) fn check(&self) -> Result<(), ModelError> {
+        let positive = [
+            ("width", self.width),
+            ("circuits", self.circuits),
+            ("output width", self.output_width),
+            ("functions", self.functions),
+            ("epochs", self.epochs),
+            ("batch", self.batch),
+            ("patience", self.patience),
+        ];
+        for (setting, value) in positive {
+            if value == Some(0) {
+                return Err(ModelError::Option { setting, value: 0.0, remedy: "give at least 1" });
+            }
+        }
+        if let Some(rate) = self.rate.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
+            let remedy = "give a number above 0 and at most 1, such as 0.01";
+            return Err(ModelError::Option { setting: "rate", value: rate, remedy });
+        }
+        if let Some(clip) = self.clip.filter(|c| !(*c > 0.0 && c.is_finite())) {
+            let remedy = "give a number above 0, such as 1";
+            return Err(ModelError::Option { setting: "clip", value: clip, remedy });
+        }
+        if let Some(smoothing) = self.smoothing.filter(|s| !(*s >= 0.0 && *s <= 100.0)) {
+            let remedy = "give a number from 0 to 100, such as 0.1";
+            return Err(ModelError::Option { setting: "smoothing", value: smoothing, remedy });
+        }
+        if let Some(averaging) = self.averaging.filter(|a| !(*a >= 0.0 && *a < 1.0)) {
+            let remedy = "give a number from 0 to below 1, such as 0.99";
+            return Err(ModelError::Option { setting: "averaging", value: averaging, remedy });
+        }
+        if let Some(emphasis) = self.emphasis.filter(|e| !(*e >= 0.0 && *e <= 1e6)) {
+            let remedy = "give a number from 0 to 1e6, such as 10";
+            return Err(ModelError::Option { setting: "emphasis", value: emphasis, remedy });
+        }
+        let share = self.valid_share;
+        if !(share > 0.0 && share < 1.0) {
+            let remedy = "give a fraction between 0 and 1, such as 0.1";
+            return Err(ModelError::Option { setting: "valid share", value: share, remedy });
+        }
+        Ok(())
     }
 }
 

@@ -15,9 +15,9 @@ impl Model {
     /// [`ColumnSchema::outside`](crate::data::ColumnSchema::outside). Only scores use it: [questions](Model::ask),
     /// distributions, quantiles, means and samples are restricted to the values in the model's domain.
     ///
-    /// The score of a number on a decimal grid is the density at the center of its cell times the width of the cell.
-    /// This approximates its probability, which a question such as `P(x = 27)` integrates exactly: over all numbers of
-    /// a column, the scores sum to 1 within 1 %.
+    /// The score of a number on a decimal grid is its probability, as is that of a date: exp(score) is the answer to a
+    /// question such as `P(x = 27)`. In models of earlier versions, whose functions of such a number are smooth, it is
+    /// the density at the center of the number's cell times the width of the cell; these sum to 1 within 1 %.
     ///
     /// # Errors
     /// The table lacks a column of the model, or a cell has another type.
@@ -73,7 +73,8 @@ impl Model {
             return Ok(Vec::new());
         }
         if self.given.is_certain() {
-            let logs = self.mixture.log_marginals_on(rows.batch(), device)?;
+            let evidence = self.schema.evidence_rows(rows.batch());
+            let logs = self.mixture.log_marginals_on(&evidence, device)?;
             return Ok(logs.iter().zip(rows.log_jacobian()).map(|(l, s)| l + s).collect());
         }
         let logs = if let Some(joined) = self.with_model_evidence(rows.batch(), None) {
@@ -105,7 +106,7 @@ impl Model {
     /// The cases of a row combined with the model's evidence.
     pub(crate) fn cases_of_row(&self, row: &[f64]) -> Result<Vec<Query>, ModelError> {
         let variables = self.mixture.variables();
-        let query = Query::row(variables, row)?;
+        let query = self.schema.evidence_row(variables, row)?;
         Ok(self.given.cases().iter().filter_map(|b| intersect(variables, b, &query)).collect())
     }
 }

@@ -279,6 +279,19 @@ pub(crate) trait Coding: Sync {
         values.iter().map(|&x| Evidence::Value(x)).enumerate().collect()
     }
 
+    /// The variable, if there is one, in which several values may mean the same cell: see
+    /// [`same_cell`](Self::same_cell).
+    fn ambiguous(&self) -> Option<usize> {
+        None
+    }
+
+    /// All values of the [`ambiguous`](Self::ambiguous) variable that, with these values of the other variables, mean
+    /// the same cell, in increasing order; `None` if only its own value does, or if that is not known. Values may be
+    /// NaN. Encoding gives the first of them.
+    fn same_cell(&self, _values: &[f64]) -> Option<Vec<usize>> {
+        None
+    }
+
     /// The event that the cell is one of several, each given by its values, as mutually exclusive cases. `Err` is the
     /// reason why there is no such set.
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str>;

@@ -242,6 +242,14 @@ impl Coding for Optional {
         self.known(self.inner().exactly(values))
     }
 
+    fn ambiguous(&self) -> Option<usize> {
+        self.inner().ambiguous()
+    }
+
+    fn same_cell(&self, values: &[f64]) -> Option<Vec<usize>> {
+        if self.is_missing(values) { None } else { self.inner().same_cell(values) }
+    }
+
     fn set(&self, values: &[Vec<f64>]) -> Result<Vec<Parts>, &'static str> {
         self.inner().set(values).map(|parts| self.all_known(parts))
     }

@@ -1,11 +1,15 @@
 //! Translation of evidence about columns to evidence about variables.
 
+use std::borrow::Cow;
 use std::ops::Bound;
 
 use super::{Cell, Schema};
+use crate::basis::Part;
 use crate::data::DataError;
 use crate::data::column::{Ends, Parts};
-use crate::query::Evidence;
+use crate::domain::Variable;
+use crate::engine::Batch;
+use crate::query::{Evidence, Query, QueryError};
 
 /// Evidence about a column's variables, by their positions. Variables that are not listed are unobserved.
 ///
@@ -70,6 +74,49 @@ impl Schema {
     ) -> Option<Vec<Block>> {
         let parts = self.columns[column].kind.coding().part(part, values)?;
         self.blocks(column, Ok(parts)).ok()
+    }
+
+    /// The evidence that rows of encoded cells give. If several values mean the same cell, it is that any of them occurs.
+    pub(crate) fn evidence_rows<'b>(&self, rows: &'b Batch) -> Cow<'b, Batch> {
+        let mut found = Cow::Borrowed(rows);
+        for (column, c) in self.columns.iter().enumerate() {
+            let (coding, variables) = (c.kind.coding(), self.variables_of(column));
+            let Some(place) = coding.ambiguous() else { continue };
+            let variable = variables.start + place;
+            let domain = coding.domains().swap_remove(place);
+            let mut values = vec![f64::NAN; variables.len()];
+            let mut same: Vec<(usize, Vec<usize>)> = Vec::new();
+            for row in 0..rows.len() {
+                values.iter_mut().zip(variables.clone()).for_each(|(x, v)| *x = rows.value(row, v));
+                same.extend(coding.same_cell(&values).map(|set| (row, set)));
+            }
+            if same.is_empty() {
+                continue;
+            }
+            found.to_mut().set_column(variable, &domain, |row| {
+                let at = same.binary_search_by_key(&row, |(row, _)| *row).ok()?;
+                Some(Evidence::In(Part::Values(same[at].1.clone())))
+            });
+        }
+        found
+    }
+
+    /// The evidence that one row of encoded cells gives, as in [`evidence_rows`](Self::evidence_rows).
+    pub(crate) fn evidence_row(
+        &self,
+        variables: &[Variable],
+        row: &[f64],
+    ) -> Result<Query, QueryError> {
+        let mut query = Query::row(variables, row)?;
+        for (column, c) in self.columns.iter().enumerate() {
+            let (coding, range) = (c.kind.coding(), self.variables_of(column));
+            let Some(place) = coding.ambiguous() else { continue };
+            let variable = range.start + place;
+            if let Some(set) = coding.same_cell(&row[range]) {
+                query.set(variables, variable, Evidence::In(Part::Values(set)))?;
+            }
+        }
+        Ok(query)
     }
 
     /// Converts positions within a column to positions among all variables.

@@ -2,13 +2,14 @@
 //!
 //! The parts make it possible to learn and query hours of the day or months of the year as such. Their lexicographic
 //! order is the order of time. A day that its month does not have becomes the last day of the month in samples, and
-//! counts as that day in questions.
+//! counts as that day in scores and questions.
 
 mod form;
 mod moment;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub(super) use form::Found;
 
 /// The names of the days of the week in questions.
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+/// The number of days that every month has.
+const SHORTEST_MONTH: i64 = 28;
 
 /// A date, a time of day, or both. One finite variable per part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,14 +125,17 @@ impl DateTime {
         for (part, &x) in self.parts.iter().zip(values) {
             moment[part.unit as usize] = part.min + x as i64;
         }
-        moment[2] = moment[2].min(days_of(moment[0], moment[1]));
-        moment
+        clamped(moment)
     }
 
     /// The encoded values of a moment; `None` if a part is out of range.
     fn values(&self, moment: &Moment) -> Option<Vec<f64>> {
         let value = |part: &TimePart| {
-            let offset = moment[part.unit as usize] - part.min;
+            let mut offset = moment[part.unit as usize] - part.min;
+            if part.unit == TimeUnit::Day && moment[2] == days_of(moment[0], moment[1]) {
+                // If all days are after the last one of the month, they stand for it.
+                offset = offset.max(0);
+            }
             (0..part.count).contains(&offset).then_some(offset as f64)
         };
         self.parts.iter().map(value).collect()
@@ -156,14 +162,15 @@ impl DateTime {
         (seconds(&self.moment(&first)), seconds(&self.moment(&last)))
     }
 
-    /// The parts with this rank, which may be a day that its month does not have.
+    /// The parts with this rank, which may be a day that its month does not have, if the column can have its last day
+    /// too.
     fn at_rank(&self, mut rank: i128) -> Moment {
         let mut moment = START;
         for part in self.parts.iter().rev() {
             moment[part.unit as usize] = part.min + (rank % i128::from(part.count)) as i64;
             rank /= i128::from(part.count);
         }
-        moment
+        if self.is_after_last(&moment) { moment } else { clamped(moment) }
     }
 
     /// The number of ranks at the start whose parts are in order before (or, if `inclusive`, up to) those of a moment.
@@ -216,6 +223,13 @@ impl DateTime {
         rank.max(-1)
     }
 
+    /// The first value that means the last day of a month, if later ones do too. `day` is the position of the days among
+    /// the parts.
+    fn last_of_short(&self, day: usize, year: i64, month: i64) -> Option<usize> {
+        let last = (days_of(year, month) - self.parts[day].min).max(0);
+        (last < self.parts[day].count - 1).then_some(last as usize)
+    }
+
     /// Evidence about cells as evidence about their parts: days that a month does not have count as its last day, as in
     /// samples. `None` if nothing is left.
     fn with_days_after_last(&self, mut parts: Parts) -> Option<Parts> {
@@ -229,7 +243,6 @@ impl DateTime {
         let date = value(TimeUnit::Year).zip(value(TimeUnit::Month));
         let day = self.parts.iter().position(|part| part.unit == TimeUnit::Day);
         let Some(((year, month), day)) = date.zip(day) else { return Some(parts) };
-        let last = days_of(year, month) - self.parts[day].min;
         let Some(evidence) = parts.iter_mut().find(|(place, _)| *place == day) else {
             return Some(parts);
         };
@@ -238,8 +251,8 @@ impl DateTime {
             Evidence::In(Part::Values(set)) => set.clone(),
             Evidence::In(Part::Interval { .. }) | Evidence::Unknown => return Some(parts),
         };
-        if (0..self.parts[day].count - 1).contains(&last) {
-            let has = |x: &usize| days.contains(&(*x).min(last as usize));
+        if let Some(last) = self.last_of_short(day, year, month) {
+            let has = |x: &usize| days.contains(&(*x).min(last));
             let set = (0..self.parts[day].count as usize).filter(has).collect();
             evidence.1 = Evidence::In(Part::Values(set));
         }
@@ -248,6 +261,12 @@ impl DateTime {
             _ => Some(parts),
         }
     }
+}
+
+/// A day that its month does not have becomes the last day.
+fn clamped(mut moment: Moment) -> Moment {
+    moment[2] = moment[2].min(days_of(moment[0], moment[1]));
+    moment
 }
 
 impl From<DateTime> for ColumnKind {
@@ -366,6 +385,22 @@ impl Coding for DateTime {
         self.with_days_after_last(parts.clone()).unwrap_or(parts)
     }
 
+    fn ambiguous(&self) -> Option<usize> {
+        self.parts.iter().position(|part| part.unit == TimeUnit::Day)
+    }
+
+    fn same_cell(&self, values: &[f64]) -> Option<Vec<usize>> {
+        let day = self.ambiguous()?;
+        // The parts up to the day tell the month.
+        if values[..=day].iter().any(|x| x.is_nan()) {
+            return None;
+        }
+        let [year, month, ..] = self.moment(values);
+        let last = self.last_of_short(day, year, month)?;
+        let is_last = values[day] as usize >= last;
+        is_last.then(|| (last..self.parts[day].count as usize).collect())
+    }
+
     fn interval(&self, ends: &Ends) -> Result<Vec<Parts>, &'static str> {
         let (low, high) = ends.bounds();
         let from = match low {
@@ -399,16 +434,14 @@ impl Coding for DateTime {
             return self.weekdays(values);
         }
         let place = self.parts.iter().position(|part| part.unit.name() == name)?;
-        let part = &self.parts[place];
-        let mut set = Vec::new();
-        for value in values {
-            let offset = value.parse::<i64>().ok()? - part.min;
-            if (0..part.count).contains(&offset) {
-                set.push(offset as usize);
-            }
+        let wanted: Option<Vec<i64>> = values.iter().map(|value| value.parse().ok()).collect();
+        let (wanted, part) = (wanted?, &self.parts[place]);
+        // Days that all months have are the same in all of them.
+        if part.unit == TimeUnit::Day && wanted.iter().any(|day| *day >= SHORTEST_MONTH) {
+            return self.days(&wanted);
         }
-        set.sort_unstable();
-        set.dedup();
+        let has = |offset: &i64| wanted.contains(&(part.min + offset));
+        let set: Vec<usize> = (0..part.count).filter(has).map(|offset| offset as usize).collect();
         if set.is_empty() {
             return Some(Vec::new());
         }
@@ -418,7 +451,10 @@ impl Coding for DateTime {
     fn part_values(&self, name: &str) -> Option<Vec<i64>> {
         let name = name.to_lowercase();
         let part = self.parts.iter().find(|part| part.unit.name() == name)?;
-        Some((part.min..part.min + part.count).collect())
+        // The last days of months stand for later ones.
+        let first =
+            if part.unit == TimeUnit::Day { part.min.min(SHORTEST_MONTH) } else { part.min };
+        Some((first..part.min + part.count).collect())
     }
 
     fn read_number(&self, text: &str) -> Option<f64> {
@@ -450,11 +486,42 @@ impl Coding for DateTime {
 }
 
 impl DateTime {
+    /// The positions of year, month and day among the parts, if the format has all three.
+    fn date_places(&self) -> Option<[usize; 3]> {
+        let place = |unit| self.parts.iter().position(|part| part.unit == unit);
+        Some([place(TimeUnit::Year)?, place(TimeUnit::Month)?, place(TimeUnit::Day)?])
+    }
+
+    /// These days of all months, as mutually exclusive cases: the months of each length, in the years in which they
+    /// have it. `None` if the format has no date.
+    fn days(&self, wanted: &[i64]) -> Option<Vec<Parts>> {
+        let [year, month, day] = self.date_places()?;
+        let mut cases = Vec::new();
+        for length in SHORTEST_MONTH..=31 {
+            let (mut years, mut months) = (BTreeSet::new(), BTreeSet::new());
+            for m in 0..self.parts[month].count {
+                for y in 0..self.parts[year].count {
+                    if days_of(self.parts[year].min + y, self.parts[month].min + m) == length {
+                        years.insert(y as usize);
+                        months.insert(m as usize);
+                    }
+                }
+            }
+            let has = |offset: &i64| wanted.contains(&length.min(self.parts[day].min + offset));
+            let offsets = (0..self.parts[day].count).filter(has);
+            let days: Vec<usize> = offsets.map(|offset| offset as usize).collect();
+            if !months.is_empty() && !days.is_empty() {
+                let of = |set: BTreeSet<usize>| Part::Values(set.into_iter().collect());
+                let sets = [(year, of(years)), (month, of(months)), (day, Part::Values(days))];
+                cases.push(sets.map(|(place, set)| (place, Evidence::In(set))).to_vec());
+            }
+        }
+        Some(cases)
+    }
+
     /// The days of every month that fall on these days of the week.
     fn weekdays(&self, names: &[String]) -> Option<Vec<Parts>> {
-        let [year, month, day] = [TimeUnit::Year, TimeUnit::Month, TimeUnit::Day]
-            .map(|unit| self.parts.iter().position(|part| part.unit == unit));
-        let (year, month, day) = (year?, month?, day?);
+        let [year, month, day] = self.date_places()?;
         let mut wanted = Vec::new();
         for name in names {
             let name = name.to_lowercase();
@@ -469,10 +536,10 @@ impl DateTime {
                     .map(|(place, offset)| self.parts[place].min + offset);
                 let days = days_of(of_year, of_month);
                 let is_wanted = |offset: &i64| {
-                    let date = first + offset;
+                    let date = days.min(first + offset);
                     // January 1, 1970 was a Thursday.
                     let weekday = (day_number(of_year, of_month, date) + 3).rem_euclid(7);
-                    date <= days && wanted.contains(&weekday)
+                    wanted.contains(&weekday)
                 };
                 let set = (0..self.parts[day].count).filter(is_wanted);
                 let set: Vec<usize> = set.map(|offset| offset as usize).collect();

@@ -142,7 +142,8 @@ fn every_value_is_before_at_or_after_a_moment() {
         (&["08:15", "23:40"], &["08:15", "00:00", "23:59"]),
         // The month or the hour is always the same.
         (&["2018-02-03 10:15", "2020-02-11 10:40"], &["2018-02-28 10:59", "2019-02-01 10:00"]),
-        (&["2018-01-31", "2020-12-31"], &["2018-03-31", "2019-12-31"]),
+        // All days are the 31st, which stands for the last day of shorter months.
+        (&["2018-01-31", "2020-12-31"], &["2018-03-31", "2019-02-28", "2020-02-29", "2020-04-30"]),
         (&["2018-01-03 00:15", "2018-12-11 23:40"], &["2018-02-28 13:30", "2018-06-30 23:59"]),
     ] {
         let kind = dates(labels);
@@ -170,5 +171,56 @@ fn every_value_is_before_at_or_after_a_moment() {
                 assert_eq!(found, expected.map(usize::from), "{moment:?} and {text}");
             }
         }
+    }
+}
+
+/// Regression: a day such as February 30 is written as February 28 in samples, but counted in no day of the week and as
+/// day 30 in questions, and not at all in scores.
+#[test]
+fn days_after_the_last_of_a_month_count_as_that_day() {
+    for labels in [
+        &["2019-01-02", "2020-12-31"][..],
+        &["2018-01-31", "2020-12-31"],
+        &["2020-02-01", "2020-02-29"],
+        &["2018-02-03 10:15", "2021-11-11 10:40"],
+    ] {
+        let kind = dates(labels);
+        let part = |name: &str, values: &[&str]| {
+            let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
+            kind.part(name, &values).unwrap()
+        };
+        let sets = [&["28"][..], &["29"], &["30"], &["31"], &["27", "28"], &["1", "31", "29"]];
+        let days = sets.map(|set| (set, part("day", set)));
+        let weekdays = WEEKDAYS.map(|day| part("weekday", &[day]));
+        let encoder = kind.encoder(Storage::Labels);
+        let (mut ambiguous, step) = (0, kind.num_ranks() / 20_000 + 1);
+        for rank in (0..kind.num_ranks()).step_by(step as usize) {
+            let values = kind.values(&kind.at_rank(rank)).unwrap();
+            let [year, month, day, ..] = kind.moment(&values);
+            for (set, cases) in &days {
+                let expected = set.contains(&day.to_string().as_str());
+                assert_eq!(holds(cases, &values), usize::from(expected), "{values:?} in {set:?}");
+            }
+            let weekday = (day_number(year, month, day) + 3).rem_euclid(7) as usize;
+            for (n, cases) in weekdays.iter().enumerate() {
+                assert_eq!(holds(cases, &values), usize::from(n == weekday), "{values:?}");
+            }
+            // Scores use the set of all values that a cell with this text may have.
+            let mut own = vec![0.0; values.len()];
+            encoder(Cell::Text(&kind.write(&kind.moment(&values))), &mut own).unwrap();
+            let place = kind.ambiguous().unwrap();
+            let same = kind.same_cell(&own);
+            ambiguous += usize::from(same.is_some());
+            let same = same.unwrap_or(vec![own[place] as usize]);
+            assert!(same.contains(&(values[place] as usize)), "{values:?}: {same:?}");
+            own[place] = values[place];
+            assert_eq!(own, values);
+            for x in same {
+                own[place] = x as f64;
+                assert_eq!(kind.moment(&own), kind.moment(&values));
+            }
+        }
+        // If all days are the 31st, no other day stands for the last one of a month.
+        assert_eq!(ambiguous == 0, labels[0] == "2018-01-31", "{labels:?}");
     }
 }

@@ -1,6 +1,10 @@
 //! A mixture of normal distributions with full covariances, which teaches circuits for tables with
 //! few rows and strongly correlated columns.
 
+mod normal;
+#[cfg(test)]
+mod tests;
+
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -11,6 +15,7 @@ use crate::circuit::Skeleton;
 use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::linalg::{Matrix, cholesky};
+use normal::{Component, Conditional, LOG_ROOT, Marginal, distribution, normal, quantile};
 
 /// The numbers of components to try, as long as the validation likelihood improves.
 const COMPONENTS: [usize; 6] = [1, 2, 4, 8, 16, 32];
@@ -30,9 +35,6 @@ const MAX_PRODUCTS: usize = 4_000_000;
 const MAX_QUOTA_SHARE: f64 = 0.4;
 /// The number of rows in a block.
 const BLOCK: usize = 64;
-/// Scores beyond this many standard deviations are clipped.
-const MAX_SCORE: f64 = 6.0;
-
 /// The distributions of one variable.
 #[derive(Clone, Debug)]
 enum Column {
@@ -43,27 +45,6 @@ enum Column {
     /// The atoms, log p of each and of the rest in the same order as for finite values, and the index
     /// of the rest's score.
     Atoms(Vec<f64>, Vec<f64>, usize),
-}
-
-/// A component: its weight, and the mean and the Cholesky factor of the covariance of the scores.
-#[derive(Clone, Debug)]
-struct Component {
-    weight: f64,
-    mean: Vec<f64>,
-    factor: Matrix<f64>,
-}
-
-impl Component {
-    fn covariance(&self, i: usize, j: usize) -> f64 {
-        let both = self.factor.row(i).iter().zip(self.factor.row(j));
-        both.map(|(a, b)| a * b).sum()
-    }
-
-    /// The Cholesky factor of the covariance of some scores.
-    fn factor_of(&self, places: &[usize]) -> Option<Matrix<f64>> {
-        let n = places.len();
-        cholesky(&Matrix::from_fn(n, n, |i, j| self.covariance(places[i], places[j])))
-    }
 }
 
 /// A mixture over the rows of a table. In each component, the values of finite variables are
@@ -388,9 +369,6 @@ impl Teacher {
     }
 }
 
-/// ln √(2π).
-const LOG_ROOT: f64 = 0.918_938_533_204_672_8;
-
 fn interval(domain: &Domain) -> Option<(f64, f64)> {
     match domain {
         Domain::Interval(a, b) => Some((*a, *b)),
@@ -464,282 +442,4 @@ fn choose(weights: impl Iterator<Item = f64> + Clone, rng: &mut impl Rng) -> usi
         rest -= weight;
     }
     last
-}
-
-/// The distribution of the known scores of rows with the same missing scores, in one component.
-struct Marginal<'a> {
-    component: &'a Component,
-    known: Vec<usize>,
-    /// The Cholesky factor L of their covariance; `None` if it is that of the component.
-    own: Option<Matrix<f64>>,
-    /// The log density at the mean.
-    log_peak: f64,
-}
-
-impl<'a> Marginal<'a> {
-    fn new(scores: &[f64], component: &'a Component) -> Self {
-        let known: Vec<usize> = (0..scores.len()).filter(|&i| !scores[i].is_nan()).collect();
-        let is_part = known.len() < scores.len();
-        // A principal submatrix of a positive definite matrix has a Cholesky factor too.
-        let own = is_part.then(|| component.factor_of(&known)).flatten();
-        let factor = own.as_ref().unwrap_or(&component.factor);
-        let log_peak = (0..known.len()).map(|n| -factor[(n, n)].ln() - LOG_ROOT).sum();
-        Self { component, known, own, log_peak }
-    }
-
-    /// Replaces b by L⁻¹ b.
-    fn solve(&self, b: &mut [f64]) {
-        let factor = self.own.as_ref().unwrap_or(&self.component.factor);
-        for i in 0..b.len() {
-            let (done, rest) = b.split_at_mut(i);
-            let row = factor.row(i);
-            let sum: f64 = row[..i].iter().zip(&*done).map(|(l, b)| l * b).sum();
-            rest[0] = (rest[0] - sum) / row[i];
-        }
-    }
-
-    /// L⁻¹ times the deviations of the known scores from their means.
-    fn deviations(&self, scores: &[f64], z: &mut Vec<f64>) {
-        z.clear();
-        z.extend(self.known.iter().map(|&i| scores[i] - self.component.mean[i]));
-        self.solve(z);
-    }
-
-    fn log_density(&self, scores: &[f64], z: &mut Vec<f64>) -> f64 {
-        self.deviations(scores, z);
-        self.log_peak - 0.5 * z.iter().map(|z| z * z).sum::<f64>()
-    }
-}
-
-/// The distribution of the missing scores of such rows, given the known ones.
-struct Conditional<'a> {
-    missing: Vec<usize>,
-    /// The distribution of the known scores. Without a component, all scores are standard normal.
-    given: Option<Marginal<'a>>,
-    /// L⁻¹ Σ(known, i) for each missing score i.
-    by: Vec<Vec<f64>>,
-}
-
-impl<'a> Conditional<'a> {
-    fn new(scores: &[f64], component: Option<&'a Component>) -> Self {
-        let missing: Vec<usize> = (0..scores.len()).filter(|&i| scores[i].is_nan()).collect();
-        let given = component.map(|c| Marginal::new(scores, c));
-        let by = given.as_ref().map_or_else(Vec::new, |given| {
-            let solved = |&j: &usize| {
-                let covariances = given.known.iter().map(|&i| given.component.covariance(i, j));
-                let mut b: Vec<f64> = covariances.collect();
-                given.solve(&mut b);
-                b
-            };
-            missing.iter().map(solved).collect()
-        });
-        Self { missing, given, by }
-    }
-
-    /// Writes the scores of a row, with the missing ones replaced by their conditional means.
-    fn mean(&self, scores: &[f64], mean: &mut [f64], z: &mut Vec<f64>) {
-        mean.copy_from_slice(scores);
-        if self.missing.is_empty() {
-            return;
-        }
-        let Some(given) = &self.given else {
-            self.missing.iter().for_each(|&i| mean[i] = 0.0);
-            return;
-        };
-        given.deviations(scores, z);
-        for (&i, by) in self.missing.iter().zip(&self.by) {
-            mean[i] = given.component.mean[i] + dot(by, z);
-        }
-    }
-
-    /// Adds `times` the covariance of the missing scores to the lower triangle of a matrix.
-    fn add_covariance(&self, times: f64, to: &mut Matrix<f64>) {
-        for (p, &i) in self.missing.iter().enumerate() {
-            for (q, &j) in self.missing[..=p].iter().enumerate() {
-                to[(i, j)] += times
-                    * match &self.given {
-                        Some(given) => {
-                            given.component.covariance(i, j) - dot(&self.by[p], &self.by[q])
-                        }
-                        None => f64::from(u8::from(i == j)),
-                    };
-            }
-        }
-    }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-fn normal(rng: &mut impl Rng) -> f64 {
-    let (a, b): (f64, f64) = (rng.random(), rng.random());
-    (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos()
-}
-
-/// Φ(z).
-fn distribution(z: f64) -> f64 {
-    0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
-}
-
-/// Φ⁻¹(u), clipped to `MAX_SCORE`: by bisection, followed by Newton steps.
-fn quantile(u: f64) -> f64 {
-    if !(u > distribution(-MAX_SCORE) && u < distribution(MAX_SCORE)) {
-        return if u < 0.5 { -MAX_SCORE } else { MAX_SCORE };
-    }
-    let (mut low, mut high) = (-MAX_SCORE, MAX_SCORE);
-    for _ in 0..12 {
-        let middle = 0.5 * (low + high);
-        if distribution(middle) < u { low = middle } else { high = middle }
-    }
-    let mut z = 0.5 * (low + high);
-    for _ in 0..3 {
-        let density = (-0.5 * z * z - LOG_ROOT).exp();
-        z -= (distribution(z) - u) / density;
-    }
-    z
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::basis::Basis;
-    use crate::circuit::{Circuit, Weights};
-    use crate::structure::{RegionTree, Structure};
-
-    /// x and y with a correlation of 0.95, where y is an atom in a fifth of the rows, and the sign of x
-    /// as a label.
-    fn rows(count: usize, rng: &mut ChaCha8Rng) -> Vec<f64> {
-        let mut values = Vec::new();
-        for _ in 0..count {
-            let (a, b) = (normal(rng), normal(rng));
-            let y = distribution(0.95 * a + 0.312_25 * b);
-            let y = if rng.random_bool(0.2) { 0.5 } else { y };
-            values.extend([distribution(a), y, f64::from(u8::from(a > 0.0))]);
-        }
-        values
-    }
-
-    fn circuit() -> Circuit {
-        let leaf = |v: usize| {
-            let basis = Basis::legendre(4, 0.0, 1.0).unwrap();
-            let unit = Domain::Interval(0.0, 1.0);
-            match v {
-                0 => (Variable::new("x", unit), basis),
-                1 => (
-                    Variable::new("y", Domain::with_atoms([0.5], unit)),
-                    basis.with_atoms([0.5]).unwrap(),
-                ),
-                _ => (Variable::new("z", Domain::Finite(2)), Basis::indicator(2)),
-            }
-        };
-        let structure = Structure::new(RegionTree::balanced(3), leaf).width(2);
-        structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap()
-    }
-
-    #[test]
-    fn teachers_learn_correlations_atoms_and_labels() {
-        let rng = &mut ChaCha8Rng::seed_from_u64(7);
-        let circuit = circuit();
-        let mut values = rows(2000, rng);
-        values[3] = f64::NAN;
-        values[10] = f64::NAN;
-        let train = Batch::from_rows(circuit.variables(), &values).unwrap();
-        let valid = Batch::from_rows(circuit.variables(), &rows(1000, rng)).unwrap();
-        let (teacher, value) =
-            Teacher::fit(&circuit, [&train, &valid], 1, &Quota::default()).unwrap();
-        // The entropy of the atom, a label that two components represent, and ½ ln(1 / (1 − ρ²)) if y
-        // is not an atom.
-        let atom = 0.2 * 0.2_f64.ln() + 0.8 * 0.8_f64.ln();
-        let best = atom + 0.8 * -0.5 * (1.0 - 0.95_f64 * 0.95).ln();
-        assert!(value < best + 0.1 && value > best - 0.75, "{value} for {best}");
-
-        // The label given the numbers, and all columns given nothing.
-        let of_label = teacher.mean_of_target(&valid, &[2], value);
-        assert!(of_label > -0.2 && of_label < 0.0, "{of_label}");
-        let whole = teacher.mean_of_target(&valid, &[0, 1, 2], value);
-        assert!((whole - value).abs() < 1e-9, "{whole} for {value}");
-
-        let made = teacher.sample(4000, 2).unwrap();
-        let number = |row, v| made.value(row, v);
-        let atoms = (0..4000).filter(|&row| number(row, 1) == 0.5).count() as f64 / 4000.0;
-        assert!((atoms - 0.2).abs() < 0.03, "{atoms}");
-        let scores: Vec<[f64; 2]> = (0..4000)
-            .filter(|&row| number(row, 1) != 0.5)
-            .map(|row| [quantile(number(row, 0)), quantile(number(row, 1))])
-            .collect();
-        let n = scores.len() as f64;
-        let moment = |f: &dyn Fn(&[f64; 2]) -> f64| scores.iter().map(f).sum::<f64>() / n;
-        let (x, y) = (moment(&|s| s[0]), moment(&|s| s[1]));
-        let covariance = moment(&|s| s[0] * s[1]) - x * y;
-        let spread = |i: usize, m: f64| (moment(&|s| s[i] * s[i]) - m * m).sqrt();
-        let correlation = covariance / (spread(0, x) * spread(1, y));
-        assert!((correlation - 0.95).abs() < 0.02, "{correlation}");
-    }
-
-    #[test]
-    fn missing_scores_follow_the_joint_distribution() {
-        let factor = Matrix::from_fn(3, 3, |i, j| match (i, j) {
-            (i, j) if j > i => 0.0,
-            (i, j) if i == j => 1.0 + i as f64,
-            (i, j) => 0.5 - 0.3 * (i + j) as f64,
-        });
-        let component = Component { weight: 1.0, mean: vec![0.3, -1.0, 2.0], factor };
-        let density =
-            |z: [f64; 3]| Marginal::new(&z, &component).log_density(&z, &mut Vec::new()).exp();
-        // Integrate over the second score.
-        let (known, step) = ([0.9, f64::NAN, 1.0], 1e-2);
-        let at = |n: i32| f64::from(n) * step;
-        let moment = |power: i32| -> f64 {
-            (-3000..3000).map(|n| at(n).powi(power) * density([0.9, at(n), 1.0]) * step).sum()
-        };
-        let (total, first, second) = (moment(0), moment(1), moment(2));
-        let log = Marginal::new(&known, &component).log_density(&known, &mut Vec::new());
-        assert!((log - total.ln()).abs() < 1e-9, "{log}, {}", total.ln());
-        let conditional = Conditional::new(&known, Some(&component));
-        let (mut mean, mut covariance) = ([0.0; 3], Matrix::<f64>::zeros(3, 3));
-        conditional.mean(&known, &mut mean, &mut Vec::new());
-        conditional.add_covariance(2.0, &mut covariance);
-        assert_eq!([mean[0], mean[2]], [0.9, 1.0]);
-        assert!((mean[1] - first / total).abs() < 1e-9, "{mean:?}");
-        let variance = second / total - mean[1] * mean[1];
-        assert!((covariance[(1, 1)] - 2.0 * variance).abs() < 1e-9, "{covariance:?}");
-        assert_eq!(covariance.data().iter().filter(|x| **x != 0.0).count(), 1);
-    }
-
-    #[test]
-    fn a_used_up_budget_ends_a_teacher() {
-        let rng = &mut ChaCha8Rng::seed_from_u64(7);
-        let circuit = circuit();
-        let rows = Batch::from_rows(circuit.variables(), &rows(500, rng)).unwrap();
-        let spent = Quota::new(|| 2.0);
-        let (teacher, value) = Teacher::fit(&circuit, [&rows, &rows], 1, &spent).unwrap();
-        assert!(teacher.components.len() == 1 && value.is_finite());
-    }
-
-    #[test]
-    fn only_labels_or_other_domains_have_no_teacher() {
-        let finite =
-            |v: usize| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
-        let real = |v: usize| {
-            let basis = Basis::hermite(3, 0.0, 1.0).unwrap();
-            (Variable::new(format!("x{v}"), Domain::Real), basis)
-        };
-        let leaves: [&dyn Fn(usize) -> (Variable, Basis); 2] = [&finite, &real];
-        for leaf in leaves {
-            let structure = Structure::new(RegionTree::balanced(2), leaf).width(2);
-            let rng = &mut ChaCha8Rng::seed_from_u64(1);
-            let circuit = structure.build(Weights::Haar, rng).unwrap();
-            let rows = Batch::from_rows(circuit.variables(), &[0.0, 1.0, 1.0, 0.0]).unwrap();
-            assert!(Teacher::fit(&circuit, [&rows, &rows], 1, &Quota::default()).is_none());
-        }
-    }
-
-    #[test]
-    fn quantiles_invert_the_distribution() {
-        for z in [-5.5, -2.0, -0.1, 0.0, 0.7, 3.0, 5.9] {
-            assert!((quantile(distribution(z)) - z).abs() < 1e-6 * (1.0 + z.exp()), "{z}");
-        }
-        assert_eq!([quantile(0.0), quantile(1.0)], [-MAX_SCORE, MAX_SCORE]);
-    }
 }
