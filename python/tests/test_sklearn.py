@@ -19,14 +19,15 @@ from bornite.sklearn import (  # noqa: E402
     BorniteImputer,
     BorniteOutlierDetector,
     BorniteRegressor,
+    _best_sharpness,
 )
 
 ESTIMATORS = [
-    BorniteDensity(),
-    BorniteImputer(),
-    BorniteOutlierDetector(),
-    BorniteClassifier(),
-    BorniteRegressor(),
+    BorniteDensity(effort="fast"),
+    BorniteImputer(effort="fast"),
+    BorniteOutlierDetector(effort="fast"),
+    BorniteClassifier(effort="fast"),
+    BorniteRegressor(effort="fast"),
 ]
 
 
@@ -369,3 +370,55 @@ def test_regressor_predicts_between_the_median_and_the_mean_by_held_out_rows() -
     weights = np.ones(400)
     weighed = BorniteRegressor(random_state=0).fit(x, y, sample_weight=weights)
     assert weighed.predict(x[:9]) == pytest.approx(regressor.predict(x[:9]))
+
+
+def test_regressor_sharpens_its_quantiles_by_held_out_rows() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 2))
+    y = x[:, 0] * x[:, 1] + 0.1 * rng.normal(size=600)
+    # After two epochs, the distributions are too wide.
+    regressor = BorniteRegressor(effort="fast", epochs=2, random_state=0).fit(x, y)
+    sharpness = regressor.sharpness_
+    assert sharpness > 1.1
+    fresh = rng.normal(size=(500, 2))
+    truth = fresh[:, 0] * fresh[:, 1] + 0.1 * rng.normal(size=500)
+    levels = np.array([0, 0.05, 0.5, 0.95, 1])
+    odds = np.log(levels[1:4] / (1 - levels[1:4])) / sharpness
+    direct = regressor.model_.quantile("y", 1 / (1 + np.exp(-odds)), given=fresh)
+    found = regressor.predict_quantile(fresh, levels)
+    assert found[:, 1:4] == pytest.approx(direct)
+    assert (found[:, 0] <= found[:, 1]).all() and (found[:, 3] <= found[:, 4]).all()
+    assert regressor.predict_quantile(fresh, 0.5).shape == (500,)
+
+    def coverage() -> float:
+        low, high = regressor.predict_quantile(fresh, [0.05, 0.95]).T
+        return float(((low <= truth) & (truth <= high)).mean())
+
+    sharpened = coverage()
+    regressor.sharpness_ = 1.0
+    assert abs(sharpened - 0.9) < abs(coverage() - 0.9)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        regressor.predict_quantile(fresh, 1.5)
+    regressor.sharpness_ = 2.0
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        regressor.predict_quantile(fresh, [0.5, -0.5])
+    for method in ("mean", "median"):
+        assert BorniteRegressor(effort="fast", method=method, random_state=0).fit(x, y).sharpness_ == 1.0
+
+
+def test_sharpness_is_that_of_the_rows() -> None:
+    rng = np.random.default_rng(1)
+    odds = np.linspace(-6, 6, 33)
+    center, scale = rng.normal(size=500), np.exp(rng.normal(size=500))
+    quantiles = center[:, None] + scale[:, None] * odds
+    # Logistic distributions whose scale is the claimed one divided by 2, and multiplied by 1.5.
+    for factor in (0.5, 1.0, 1.5):
+        truth = center + factor * scale * rng.logistic(size=500)
+        assert _best_sharpness(quantiles, truth, np.ones(500)) == pytest.approx(1 / factor, rel=0.15)
+    # Rows without weight do not count, and few rows change little.
+    weights = np.repeat([1.0, 0.0], 250)
+    truth = center + np.repeat([0.5, 5.0], 250) * scale * rng.logistic(size=500)
+    assert _best_sharpness(quantiles, truth, weights) == pytest.approx(2, rel=0.2)
+    assert 1 < _best_sharpness(quantiles[:10], center[:10], np.ones(10)) < 1.7
+    # Distributions at one point say nothing.
+    assert _best_sharpness(np.ones((500, 33)), truth, np.ones(500)) == 1.0
