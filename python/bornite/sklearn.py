@@ -328,9 +328,9 @@ def _is_wide(column: Array) -> bool:
 class BorniteDensity(DensityMixin, _Estimator):
     """The joint density of the features.
 
-    The parameters are those of ``bornite.fit``; None depends on the size of the data. ``categorical_features`` is a list of positions or names, or a mask; ``"from_dtype"`` is the same as
-    None. With ``warm_start=True``, another ``fit`` continues from the model with new rows of the same features: see
-    ``start`` in ``bornite.fit``.
+    The parameters are those of ``bornite.fit``; None depends on the size of the data. ``categorical_features`` is a list
+    of positions or names, or a mask; ``"from_dtype"`` is the same as None. With ``warm_start=True``, another ``fit``
+    continues from the model with new rows of the same features: see ``start`` in ``bornite.fit``.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteDensity
