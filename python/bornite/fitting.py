@@ -93,19 +93,19 @@ def fit(
     name of a column, which then does not become part of the model, or an array with one number per row. Rows with
     weight 0 are dropped. ``time`` is a limit in seconds; with more time, large image data sets get a larger circuit.
 
-    ``effort`` sets how much to try: ``"fast"`` fits small circuits, a usable model in seconds; ``"best"`` tries larger
-    circuits and longer fits until nothing improves, and is best combined with ``time``. ``circuits`` is the maximum
-    number of circuits in the model, which is a mixture if there are several. Models of small tables average circuits
-    with different validation rows: by default 5 with up to 50,000 cells and 3 with up to 150,000. On larger tables, or
-    with ``valid``, a circuit is kept only if it improves the validation likelihood: by default up to 2, or 4 with
-    ``effort="best"`` or ``time``. Only 1 if ``structure`` or ``width`` is given. ``width`` is the width of the circuits' inner layers; by default several are
-    tried. ``output_width`` is the number of squares in the sum. ``smoothing`` penalizes differences between the weights
-    of neighboring values of ordered columns.
+    ``effort`` sets how much to try: ``"fast"`` fits small circuits, a usable model in seconds; ``"best"`` tries
+    larger circuits and longer fits until nothing improves, and is best combined with ``time``. ``circuits`` is the
+    maximum number of circuits in the model, which is a mixture if there are several. Models of small tables average
+    circuits that are fitted independently: by default 5 with up to 50,000 cells and 3 with up to 150,000. On larger
+    tables, a circuit is kept only if it improves the validation likelihood: by default up to 2, or 4 with
+    ``effort="best"`` or ``time``. Only 1 if ``structure`` or ``width`` is given. ``width`` is the width of the
+    circuits' inner layers; by default several are tried. ``output_width`` is the number of squares in the sum.
+    ``smoothing`` penalizes differences between the weights of neighboring values of ordered columns.
 
     ``target`` names a column to predict. The fit then maximizes log p(x, y) + ``emphasis`` log p(y | x), which improves
     :meth:`Model.predict` and :meth:`Model.predict_proba`; the result is still a model of all columns and answers every
-    other question. ``emphasis`` is 10 by default. From 3 to 100, predictions change little; the larger it is, the less
-    accurately the rest of the row is modeled.
+    other question. ``emphasis`` is 5 by default. The larger it is, the less accurately the rest of the row is modeled;
+    predictions may overfit from about 30 on.
 
     ``kinds`` overrides how columns are interpreted: ``"categorical"``, ``"boolean"``, ``"integer"``, ``"digits"``,
     ``"number"``, ``("number", share)``, ``"continuous"``, ``("continuous", low, high)`` or ``("periodic", period)``; with

@@ -68,6 +68,13 @@ Effort = Literal["fast", "balanced", "best"]
 
 # The fraction of rows that a regressor holds out, and the minimum number of rows for which it does.
 HELD_OUT_SHARE, MIN_ROWS_TO_HOLD_OUT = 0.1, 200
+# The sharpnesses that a regressor compares, on at most `MAX_ROWS_TO_SHARPEN` held-out rows, by the error of quantiles at
+# these levels. The result counts as much as `PRIOR_ROWS` rows that are sharp enough already.
+SHARPNESSES = np.geomspace(0.5, 4, 49)
+SCORED_LEVELS = np.array([0.05, 0.1, 0.25, 0.75, 0.9, 0.95])
+MAX_ROWS_TO_SHARPEN, PRIOR_ROWS = 1000, 20
+# The log-odds at which the quantiles of these rows are computed, to interpolate between them.
+KNOTS = np.linspace(-6, 6, 33)
 # For predictions, numbers with more than `MAX_DISTINCT` distinct values have an atom only at values with at least
 # `MIN_ATOM_SHARE` of the rows.
 MAX_DISTINCT, MIN_ATOM_SHARE = 30, 0.1
@@ -85,14 +92,14 @@ class _Estimator(BaseEstimator):
     def __init__(
         self,
         *,
-        effort: Effort = "fast",
+        effort: Effort = "balanced",
         width: int | None = None,
         output_width: int | None = None,
         functions: int | None = None,
         epochs: int | None = None,
         batch: int | None = None,
         rate: float | None = None,
-        patience: int | None = 15,
+        patience: int | None = None,
         structure: str = "auto",
         categorical_features: Any = None,
         warm_start: bool = False,
@@ -322,10 +329,9 @@ def _is_wide(column: Array) -> bool:
 class BorniteDensity(DensityMixin, _Estimator):
     """The joint density of the features.
 
-    The parameters are those of ``bornite.fit``; None depends on the size of the data. The default ``effort`` is
-    ``"fast"``. ``categorical_features`` is a list of positions or names, or a mask; ``"from_dtype"`` is the same as
-    None. With ``warm_start=True``, another ``fit`` continues from the model with new rows of the same features: see
-    ``start`` in ``bornite.fit``.
+    The parameters are those of ``bornite.fit``; None depends on the size of the data. ``categorical_features`` is a list
+    of positions or names, or a mask; ``"from_dtype"`` is the same as None. With ``warm_start=True``, another ``fit``
+    continues from the model with new rows of the same features: see ``start`` in ``bornite.fit``.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteDensity
@@ -386,7 +392,7 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
     def __init__(
         self,
         *,
-        effort: Effort = "fast",
+        effort: Effort = "balanced",
         method: Literal["mean", "median", "mode", "sample"] = "median",
         width: int | None = None,
         output_width: int | None = None,
@@ -394,7 +400,7 @@ class BorniteImputer(OneToOneFeatureMixin, TransformerMixin, _Estimator):
         epochs: int | None = None,
         batch: int | None = None,
         rate: float | None = None,
-        patience: int | None = 15,
+        patience: int | None = None,
         structure: str = "auto",
         categorical_features: Any = None,
         warm_start: bool = False,
@@ -484,7 +490,7 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
     def __init__(
         self,
         *,
-        effort: Effort = "fast",
+        effort: Effort = "balanced",
         by: Literal["either", "cells", "density"] = "either",
         contamination: float = 0.1,
         width: int | None = None,
@@ -493,7 +499,7 @@ class BorniteOutlierDetector(OutlierMixin, _Estimator):
         epochs: int | None = None,
         batch: int | None = None,
         rate: float | None = None,
-        patience: int | None = 15,
+        patience: int | None = None,
         structure: str = "auto",
         categorical_features: Any = None,
         warm_start: bool = False,
@@ -631,7 +637,14 @@ class BorniteRegressor(RegressorMixin, _Estimator):
     or the absolute error if this were the true distribution, or by default ``"auto"``: the point between them that
     minimizes the squared error on a held-out tenth of the rows. (A small probability far away from a narrow peak moves
     the mean a lot.) ``mean_share_`` is the position of that point between the median, 0, and the mean, 1. Below 200
-    rows, ``"auto"`` is the mean. In ``model_``, the target has the name of the Series y, or ``"y"``.
+    rows, ``"auto"`` is the mean.
+
+    ``"auto"`` also makes quantiles as sharp as the held-out rows: the quantile at level q is that of p(y | x) at the
+    level whose log-odds are those of q, divided by ``sharpness_``. (A distribution that was learned from few rows is too
+    wide, which would be a sharpness above 1.) Below 200 rows, and with another ``method``, the sharpness is 1: quantiles
+    are exactly those of ``model_``.
+
+    In ``model_``, the target has the name of the Series y, or ``"y"``.
 
     >>> import numpy as np
     >>> from bornite.sklearn import BorniteRegressor
@@ -648,7 +661,7 @@ class BorniteRegressor(RegressorMixin, _Estimator):
     def __init__(
         self,
         *,
-        effort: Effort = "fast",
+        effort: Effort = "balanced",
         method: Literal["auto", "mean", "median"] = "auto",
         width: int | None = None,
         output_width: int | None = None,
@@ -656,7 +669,7 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         epochs: int | None = None,
         batch: int | None = None,
         rate: float | None = None,
-        patience: int | None = 15,
+        patience: int | None = None,
         structure: str = "auto",
         categorical_features: Any = None,
         warm_start: bool = False,
@@ -687,6 +700,7 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         y = np.asarray(y, np.float64)
         self.target_name_ = self._target_name(given)
         self.mean_share_ = 0.0 if self.method == "median" else 1.0
+        self.sharpness_ = 1.0
         weights = _checked_weight(sample_weight, X)
         if self.method != "auto" or len(y) < MIN_ROWS_TO_HOLD_OUT:
             self.model_ = self._fit(X, (self.target_name_, y, None), weights)
@@ -705,6 +719,9 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         if square > 0:
             share = float(np.sum(held_weights * difference * (truth - median))) / square
             self.mean_share_ = min(max(share, 0.0), 1.0)
+        few = np.sort(held[check_random_state(0).permutation(len(held))[:MAX_ROWS_TO_SHARPEN]])
+        quantiles = self._quantiles(self._table(_safe_indexing(X, few)), 1 / (1 + np.exp(-KNOTS)))
+        self.sharpness_ = _best_sharpness(quantiles, y[few], np.ones(len(few)) if weights is None else weights[few])
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> BorniteRegressor:
@@ -725,10 +742,43 @@ class BorniteRegressor(RegressorMixin, _Estimator):
         return np.asarray(self.model_.predict(table, self.target_name_, method=method), np.float64)
 
     def predict_quantile(self, X: Any, q: Any) -> Array:
-        """The quantile of the target at level q, or an array with a column for each of several levels."""
+        """The quantile of the target at level q, or an array with a column for each of several levels: see ``method``."""
         check_is_fitted(self)
-        table = self._table(self._check(X))
+        return self._quantiles(self._table(self._check(X)), _sharpened(q, self.sharpness_))
+
+    def _quantiles(self, table: Any, q: Any) -> Array:
         # A dict would be interpreted as evidence.
         table = np.column_stack(list(table.values())) if isinstance(table, dict) else table
         found: Array = self.model_.quantile(self.target_name_, q, given=table)
         return found
+
+
+def _sharpened(q: Any, sharpness: float) -> Any:
+    """The levels whose log-odds are those of q, divided by the sharpness."""
+    if sharpness == 1.0:
+        return q
+    levels = np.asarray(q, np.float64)
+    inside = np.clip(levels, 0, 1)
+    below, above = inside ** (1 / sharpness), (1 - inside) ** (1 / sharpness)
+    # The model rejects levels outside [0, 1].
+    return np.where(inside == levels, below / (below + above), levels)[()]
+
+
+def _best_sharpness(quantiles: Array, truth: Array, weights: Array) -> float:
+    """The sharpness with the smallest pinball loss of the quantiles at ``SCORED_LEVELS``, relative to the width of each
+    row's distribution, given the row's quantiles at ``KNOTS``."""
+    width = quantiles[:, -1] - quantiles[:, 0]
+    weights = np.divide(weights, width, out=np.zeros_like(width), where=width > 0)
+    if not weights.any():
+        return 1.0
+
+    def loss(sharpness: float) -> float:
+        places = np.interp(np.log(SCORED_LEVELS / (1 - SCORED_LEVELS)) / sharpness, KNOTS, np.arange(len(KNOTS)))
+        lower = np.minimum(places.astype(int), len(KNOTS) - 2)
+        share = places - lower
+        found = (1 - share) * quantiles[:, lower] + share * quantiles[:, lower + 1]
+        above = truth[:, None] - found
+        return float(weights @ np.maximum(SCORED_LEVELS * above, (SCORED_LEVELS - 1) * above).sum(axis=1))
+
+    best = min(SHARPNESSES, key=loss)
+    return float(best ** (len(truth) / (len(truth) + PRIOR_ROWS)))

@@ -78,9 +78,9 @@ pub(crate) struct Fit {
     #[arg(long, value_enum, default_value_t)]
     effort: Effort,
     /// The maximum number of circuits in the model; with several, the model is a mixture. Models of small tables average
-    /// circuits with different validation rows: by default 5 with up to 50,000 cells and 3 with up to 150,000. On larger
-    /// tables, or with --valid, a circuit is kept only if it improves the validation likelihood, by default up to 2, or 4
-    /// with --effort best or --time. Only 1 if --structure or --width is given.
+    /// circuits that are fitted independently: by default 5 with up to 50,000 cells and 3 with up to 150,000. On larger
+    /// tables, a circuit is kept only if it improves the validation likelihood, by default up to 2, or 4 with --effort
+    /// best or --time. Only 1 if --structure or --width is given.
     #[arg(long, value_name = "N")]
     circuits: Option<usize>,
     /// The width K of inner layers, or widths by the number of columns in a region, such as 1:12,2:16,32:24. By default several
@@ -133,7 +133,7 @@ pub(crate) struct Fit {
     /// predict` predicts it by default. The model still answers every other question.
     #[arg(long, value_name = "COLUMN")]
     target: Option<String>,
-    /// How much more weight the target gets: the fit maximizes log p(x, y) + L log p(y | x).
+    /// How much more weight the target gets: the fit maximizes log p(x, y) + L log p(y | x). The default is 5.
     #[arg(long, value_name = "L", requires = "target")]
     emphasis: Option<f64>,
     /// Save the state of the fit to this file regularly and on Ctrl-C, for --resume.

@@ -61,7 +61,7 @@ const BEST_EPOCHS: usize = 3;
 /// The maximum work of an epoch, the number of cells times the cube of the width: a few seconds on
 /// two cores.
 const WORK: f64 = 2.5e10;
-/// The same for all epochs of a circuit that has become wider.
+/// The same for all epochs of circuits that have become wider, for all circuits of a model together.
 const TOTAL_WORK: f64 = 20.0 * WORK;
 /// The minimum and maximum number of epochs.
 const MIN_EPOCHS: usize = 10;
@@ -274,8 +274,9 @@ impl Defaults {
         }
     }
 
-    /// Whether a circuit that has grown where its best version was full is affordable.
-    pub(crate) fn is_affordable(&self, circuit: &Skeleton) -> bool {
+    /// Whether a circuit that has grown where its best version was full is affordable, as one of several
+    /// that are fitted.
+    pub(crate) fn is_affordable(&self, circuit: &Skeleton, count: usize) -> bool {
         // The update of a weight costs about as much as a row for each of its outputs.
         let updates = self.rows.div_ceil(self.batch()) as f64;
         let work = circuit.weight_shapes().iter().map(|&[rows, cols]| {
@@ -284,7 +285,7 @@ impl Defaults {
         });
         match self.effort {
             Effort::Fast => false,
-            Effort::Balanced => work.sum::<f64>() * self.epochs() as f64 <= TOTAL_WORK,
+            Effort::Balanced => work.sum::<f64>() * (count * self.epochs()) as f64 <= TOTAL_WORK,
             Effort::Best => true,
         }
     }

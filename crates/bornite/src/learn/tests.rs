@@ -612,6 +612,18 @@ fn widths_are_limited_by_the_work() {
 }
 
 #[test]
+fn several_circuits_share_the_work_of_wide_ones() {
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let of_width = |w| Structure::new(RegionTree::balanced(16), bit).width(w).skeleton().unwrap();
+    let defaults = Defaults::of(1_000, 16);
+    let largest = |count: usize| (1..64).rfind(|w| defaults.is_affordable(&of_width(*w), count));
+    let [alone, shared] = [1, 5].map(largest);
+    assert!(alone < Some(63) && shared > Some(8) && shared < alone, "{shared:?} of {alone:?}");
+    let best = defaults.with_effort(Effort::Best);
+    assert!(best.is_affordable(&of_width(63), 5));
+}
+
+#[test]
 fn few_variables_with_many_values_have_a_higher_rate() {
     let rate = |variables, values| {
         Defaults::of(19_200, variables).with_values(values).options(8).rate * 8.0

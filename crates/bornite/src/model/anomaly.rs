@@ -7,8 +7,9 @@ use crate::mixture::log_sum;
 
 /// How often a cell that does not belong to its row is drawn uniformly instead of from its column's marginal.
 const UNIFORM_SHARE: f64 = 0.01;
-/// The prior weight of rows that are unlikely as a whole, among anomalous rows.
-const WHOLE_ROW_SHARE: f64 = 0.1;
+/// The prior weight of rows that are unlikely as a whole, among anomalous rows. Both kinds count equally: rows of a new
+/// kind have cells that fit each other, and only the whole row gives them away.
+const WHOLE_ROW_SHARE: f64 = 0.5;
 /// The number of sampled rows that determine which log densities are typical, the fraction of them that determines how
 /// the tail falls off, and the seed that they are drawn with.
 const TYPICAL_ROWS: usize = 500;
@@ -29,8 +30,8 @@ pub enum AnomalyCriterion {
     /// so that extreme values are found too. A value that was never seen always comes from the uniform distribution.
     /// The log density adds up the noise of all cells; this score finds the one cell that does not belong.
     Cells,
-    /// Either of these: the log of 0.9 times the ratio of [`Cells`](Self::Cells) plus 0.1 times ½ / √P, where P is the
-    /// fraction of the model's own rows that are at most as likely as this one.
+    /// Either of these: the log of the mean of the ratio of [`Cells`](Self::Cells) and ½ / √P, where P is the fraction
+    /// of the model's own rows that are at most as likely as this one.
     ///
     /// Both terms have a mean of about 1 over rows of the model, so at most a fraction e⁻ˢ of them has a score above s.
     /// P is estimated from 500 exact samples, with an exponential tail beyond them; a missing cell counts as a typical

@@ -289,7 +289,7 @@ impl<'a> Fit<'a> {
         if let Some(model) = start {
             options = model.options_to_continue(options, table)?;
         }
-        let fold = Fold { index: 0, seed: options.seed, is_taught: false };
+        let fold = Fold { index: 0, count: 1, seed: options.seed, is_taught: false };
         let input = FitInput { table, sample, workers, validation, start, checkpoint, fold };
         let mut read = |file: &Path, rows, share| {
             if let Some(f) = &mut on_rows {

@@ -131,7 +131,8 @@ impl Model {
         };
         let most = start.map_or_else(|| fits.num_circuits(), |m| m.mixture.circuits().len());
         let may_widen = start.is_none() && !is_taught;
-        let is_affordable = |circuit: &Skeleton| may_widen && fits.is_affordable(circuit);
+        let is_affordable =
+            |circuit: &Skeleton| may_widen && fits.is_affordable(circuit, given.fold.count);
         let partners = Some(Partners { most: most - 1, of: &partner });
         let further = Further { is_affordable: Some(&is_affordable), teach, partners };
         let found = search(&candidates, rows, &further, checkpoint, starts, progress)?;
@@ -311,8 +312,8 @@ impl Candidates<'_> {
         !is_given && self.options.effort != Effort::Fast && self.schema.image().is_none()
     }
 
-    /// Whether there are time and memory for a wider circuit. A time limit needs no estimate.
-    fn is_affordable(&self, circuit: &Skeleton) -> bool {
+    /// Whether there are time and memory for a wider circuit, as one of several. A time limit needs no estimate.
+    fn is_affordable(&self, circuit: &Skeleton, count: usize) -> bool {
         let (width, parameters) = (largest_width(circuit), circuit.num_parameters() as u128);
         let functions = circuit.layers().iter().map(|layer| match layer {
             Layer::Input { basis, .. } => basis.width(),
@@ -320,7 +321,7 @@ impl Candidates<'_> {
         });
         let functions = functions.max().unwrap_or(0);
         let is_within_memory = self.allowance.check(width, functions, parameters).is_ok();
-        let is_quick = self.options.time.is_some() || self.defaults.is_affordable(circuit);
+        let is_quick = self.options.time.is_some() || self.defaults.is_affordable(circuit, count);
         self.may_widen() && is_within_memory && is_quick
     }
 

@@ -2,7 +2,8 @@
 //!
 //! With few rows, their noise limits a fit more than its circuit does, and so does the chance in the few rows that
 //! choose the circuit and the epoch. A mixture of independent fits averages out both. The validation rows of its
-//! circuits are disjoint, so every row is a training row of all circuits, or of all but one.
+//! circuits are disjoint, so every row is a training row of all circuits, or of all but one. If the caller has validation
+//! rows, these are the same for all circuits.
 
 use std::path::Path;
 
@@ -44,7 +45,7 @@ pub(super) fn fit(
         let share = (1.0 - begun).max(f64::MIN_POSITIVE) / (count - index) as f64;
         let within = move |used: f64| ((used - begun) / share).max(0.0);
         let is_taught = index > 0 && folds.functions.is_none();
-        let fold = Fold { index, seed: options.seed, is_taught };
+        let fold = Fold { index, count, seed: options.seed, is_taught };
         let settings = settings_of(options, index, models.first(), folds.functions);
         let mut is_stopped = false;
         let mut step = |p: &Progress, s: &Snapshot<'_>| {
@@ -93,7 +94,7 @@ pub(super) fn fit(
 /// The number of circuits to fit; 1 if the caller determines how to fit it.
 fn count(given: &FitInput<'_>, options: &ModelOptions) -> usize {
     let FitInput { table, sample, workers, validation, start, .. } = given;
-    let has_other_rows = sample.is_some() || workers.is_some() || validation.is_some();
+    let has_other_rows = sample.is_some() || workers.is_some();
     let has_structure = options.structure != StructureKind::Auto || table.image().is_some();
     let has_width = options.width.is_some() || options.widths.is_some();
     if has_other_rows || has_structure || has_width || start.is_some() {
@@ -106,9 +107,12 @@ fn count(given: &FitInput<'_>, options: &ModelOptions) -> usize {
     };
     let cells = table.num_rows().saturating_mul(table.num_columns());
     let Some((_, counts)) = COUNTS.iter().find(|(most, _)| cells <= *most) else { return 1 };
+    let count = options.circuits.unwrap_or(counts[effort]);
+    if validation.is_some() {
+        return count;
+    }
     // Validation rows are disjoint.
-    let most = (1.0 / options.valid_share).min(table.num_rows() as f64) as usize;
-    options.circuits.unwrap_or(counts[effort]).min(most)
+    count.min((1.0 / options.valid_share).min(table.num_rows() as f64) as usize)
 }
 
 /// The settings of a fit, which chooses a width of its own. The first one also determines the columns and the number of
@@ -201,12 +205,11 @@ mod tests {
         };
         let mean = model.mixture().circuits().map(alone).sum::<f64>() / 4.0;
         assert!(of(&model) > mean + 0.02, "{} and {mean}", of(&model));
-        // The caller's own validation rows, a width or a structure leave nothing to average.
-        let given = quick().validation(&test).run(&rows).unwrap();
-        let wide = quick().width(2).run(&rows).unwrap();
-        for model in [given, wide] {
-            assert_eq!(model.mixture().circuits().len(), 1);
-        }
+        // A given width leaves nothing to average, and validation rows of the caller are those of all circuits.
+        assert_eq!(quick().width(2).run(&rows).unwrap().mixture().circuits().len(), 1);
+        let model = quick().validation(&test).run(&rows).unwrap();
+        assert_eq!(model.mixture().weights(), [1.0 / 3.0; 3]);
+        assert_eq!((model.info().rows, model.info().valid_rows), (80, 1000));
     }
 
     #[test]
@@ -216,7 +219,7 @@ mod tests {
         let weighted = WeightedTable::new(&rows, None).unwrap();
         let mut seen = BTreeSet::new();
         for index in 0..10 {
-            let fold = Fold { index, seed: 7, is_taught: false };
+            let fold = Fold { index, count: 10, seed: 7, is_taught: false };
             let held = split(&schema, &weighted, None, 0.1, fold).unwrap().held_out;
             assert_eq!(held.len(), 4);
             seen.extend(held);

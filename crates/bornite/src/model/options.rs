@@ -26,10 +26,9 @@ pub struct ModelOptions {
     pub structure: StructureKind,
     /// The maximum number of circuits in the model, which is a mixture if there are several.
     ///
-    /// Models of small tables average circuits that are fitted independently, each with other validation rows: by default
-    /// 5 with up to 50,000 cells (3 with [`Effort::Fast`], 8 with [`Effort::Best`], at most 3 if they learn from a mixture
-    /// of normal distributions) and 3 with up to 150,000 (1 and 5). On larger tables, and with validation rows of the
-    /// caller, a circuit is kept if it improves the validation likelihood: by default up to 2, or 4 with
+    /// Models of small tables average circuits that are fitted independently, each with other validation rows unless the
+    /// caller has some: by default 5 with up to 50,000 cells (3 with [`Effort::Fast`], 8 with [`Effort::Best`], at most 3 if they learn from a mixture
+    /// of normal distributions) and 3 with up to 150,000 (1 and 5). On larger tables, a circuit is kept if it improves the validation likelihood: by default up to 2, or 4 with
     /// [`Effort::Best`] or a time limit, and 1 with [`Effort::Fast`]. Only 1 for images, and if the structure or a width
     /// is given.
     pub circuits: Option<usize>,
@@ -71,7 +70,7 @@ pub struct ModelOptions {
     /// The column to predict: the fit gives more weight to log p(target | the rest). The result is still a model of all
     /// columns.
     pub target: Option<String>,
-    /// The weight of the target: the factor λ of [`FitOptions::emphasis`].
+    /// The weight of the target: the factor λ of [`FitOptions::emphasis`]; 5 by default.
     pub emphasis: Option<f64>,
     /// How long the fit may take: with many images, longer fits train larger circuits. This option does not end the
     /// fit; the caller does.
@@ -89,8 +88,8 @@ pub struct ModelOptions {
     pub device: Device,
 }
 
-/// The default factor λ of log p(target | the rest).
-const EMPHASIS: f64 = 10.0;
+/// The default factor λ of log p(target | the rest). With a large factor, a circuit overfits the conditional distribution.
+const EMPHASIS: f64 = 5.0;
 
 impl Default for ModelOptions {
     fn default() -> Self {

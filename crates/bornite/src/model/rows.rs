@@ -37,6 +37,8 @@ pub(super) struct FitInput<'a> {
 pub(super) struct Fold {
     /// The number of earlier folds, whose rows are not held out again.
     pub(super) index: usize,
+    /// The number of folds, which share the time for wide circuits.
+    pub(super) count: usize,
     /// The seed of the order of rows.
     pub(super) seed: u64,
     /// Whether the first fold learned from a teacher, so that the others do too without other candidates.
