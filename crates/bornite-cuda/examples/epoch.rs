@@ -113,6 +113,7 @@ fn time(
     let sources = vec![(0..(SIDE * SIDE) as u32).collect()];
     let settings =
         Settings { batch, is_stiefel: false, momentum: false, clip: None, factors, sources };
+    let free = device.free_memory()?;
     let mut learner = Learner::new(device, &plan, &settings, [&train, &valid])?;
     let mut number = || (random() % 20001) as f32 / 10000.0 - 1.0;
     let weights: Vec<Vec<f32>> = plan
@@ -137,7 +138,7 @@ fn time(
     // them.
     let flops = 24.0 * macs as f64 * batch as f64 / seconds;
     println!(
-        "{name:10} {} {:6.1} Mmac/row {:7.3} ms/step {:6.3} s/epoch {:6.1} TFLOP/s {:5.1} % of FP32 peak, log p {last:.1}, residual {:.0e}",
+        "{name:10} {} {:6.1} Mmac/row {:7.3} ms/step {:6.3} s/epoch {:6.1} TFLOP/s {:5.1} % of FP32 peak, {:.1} GiB, log p {last:.1}, residual {:.0e}",
         match factors {
             Factors::Single => "f32 ",
             Factors::Tf32 => "tf32",
@@ -148,6 +149,7 @@ fn time(
         seconds * (ROWS as f64 / batch as f64).ceil(),
         flops / 1e12,
         100.0 * flops / device.peak()?,
+        free.saturating_sub(device.free_memory()?) as f64 / f64::from(1 << 30),
         learner.residual()?,
     );
     Ok(())

@@ -132,7 +132,10 @@ impl Device {
     }
 
     /// The number of bytes of device memory that are free.
-    pub(crate) fn free_memory(&self) -> Result<usize, CudaError> {
+    ///
+    /// # Errors
+    /// The driver reports an error.
+    pub fn free_memory(&self) -> Result<usize, CudaError> {
         Ok(self.context.mem_get_info()?.0)
     }
 
