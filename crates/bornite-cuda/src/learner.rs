@@ -825,17 +825,19 @@ impl Learner {
         for level in &self.levels {
             for group in &level.forward {
                 let (class, components, parts) = (group.class, group.components, self.parts);
-                let (kernel, tasks, weights) = match (exact, &self.rounded, &group.in_quads) {
+                let quads = match (exact, &self.rounded, &group.in_quads) {
                     (None, Rounded::Bfloat16 { quads, .. }, Some(tasks)) => {
-                        let memory = quads_memory(class, components, parts) as u32;
-                        ((&kernels.forward, memory), tasks, &quads[0])
+                        Some((tasks, &quads[0]))
                     }
-                    _ => {
-                        let kernels =
-                            if exact.is_some() { &kernels.exact } else { &kernels.forward };
-                        let memory = contraction_memory(class, components, parts);
-                        ((kernels, memory), &group.tasks, weights)
-                    }
+                    _ => None,
+                };
+                let (kernel, tasks, weights) = if let Some((tasks, quads)) = quads {
+                    let memory = quads_memory(class, components, parts) as u32;
+                    ((&kernels.forward, memory), tasks, quads)
+                } else {
+                    let kernels = if exact.is_some() { &kernels.exact } else { &kernels.forward };
+                    let memory = contraction_memory(class, components, parts);
+                    ((kernels, memory), &group.tasks, weights)
                 };
                 self.contract(kernel, group, tasks, weights, &self.values)?;
                 if !group.is_settled {
