@@ -613,8 +613,8 @@ fn widths_are_limited_by_the_work() {
 
 #[test]
 fn several_circuits_share_the_work_of_wide_ones() {
-    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
-    let of_width = |w| Structure::new(RegionTree::balanced(16), bit).width(w).skeleton().unwrap();
+    let leaf = |v| (Variable::new(format!("x{v}"), Domain::Finite(64)), Basis::indicator(64));
+    let of_width = |w| Structure::new(RegionTree::balanced(16), leaf).width(w).skeleton().unwrap();
     let defaults = Defaults::of(1_000, 16);
     let largest = |count: usize| (1..64).rfind(|w| defaults.is_affordable(&of_width(*w), count));
     let [alone, shared] = [1, 5].map(largest);
