@@ -22,9 +22,11 @@ use crate::linalg::Matrix;
 /// The number of components.
 pub(super) const COMPONENTS: usize = 256;
 /// The number of components of a mixture that becomes [circuits](Decoder::parts) itself.
-const MANY_COMPONENTS: usize = 512;
+const MANY_COMPONENTS: usize = 1024;
 /// The dimension of the points.
 const DIMENSION: usize = 4;
+/// How often the components are halved into parts.
+const HALVINGS: usize = 6;
 /// The width of the inner layers.
 const HIDDEN: usize = 128;
 /// The number of points that are decoded together.
@@ -234,7 +236,8 @@ impl Decoder {
     /// weight.
     pub(super) fn parts(&self) -> Vec<Mixture> {
         let mut groups = vec![points(MANY_COMPONENTS, &[0.5; DIMENSION])];
-        for coordinate in 0..DIMENSION {
+        for halving in 0..HALVINGS {
+            let coordinate = halving % DIMENSION;
             let halves = groups.into_iter().flat_map(|mut points| {
                 points.sort_by(|a, b| a[coordinate].total_cmp(&b[coordinate]));
                 let upper = points.split_off(points.len() / 2);

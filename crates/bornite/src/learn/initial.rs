@@ -119,7 +119,7 @@ impl Starts {
     ) -> Vec<Orthonormal> {
         let decoder = bases(circuit).and_then(|bases| self.decoder(&bases, rows));
         let parts = decoder.map_or(Vec::new(), |decoder| decoder.parts());
-        let built = parts.iter().map(|part| {
+        let built = parts.par_iter().map(|part| {
             let noise = Noise { complex: false, norm: NOISE_OF_PARTS, seed: 0 };
             let weights = near_mixture(circuit, part, rows.train, noise, None)?;
             let weights = weights.into_iter().map(|w| weight(w, false));

@@ -46,8 +46,8 @@ const MIN_IMAGE_EPOCHS: f64 = 6.0;
 /// The width of the circuit of independent columns, narrower than all others.
 pub(super) const INDEPENDENT_WIDTH: usize = 1;
 /// The width and the number of squares of the circuits of a decoder.
-const DECODER_WIDTH: usize = 8;
-const DECODER_SQUARES: usize = 32;
+const DECODER_WIDTH: usize = 4;
+const DECODER_SQUARES: usize = 16;
 /// The fraction of the budget after which there are no circuits of a decoder.
 const LATEST_DECODER: f64 = 0.8;
 /// The number of standard errors by which a circuit has to be better than independent columns on the validation rows.
