@@ -191,13 +191,18 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count as u128), if count == 1 { "" } else { "s" })
 }
 
-/// How many circuits a model has, with their weights if there are several.
+/// The maximum number of weights to list.
+const MAX_WEIGHTS: usize = 8;
+
+/// How many circuits a model has, with their weights if there are several, the heaviest first.
 pub(crate) fn circuits(weights: &[f64]) -> String {
     if weights.len() == 1 {
         return "1".to_owned();
     }
-    let texts: Vec<String> = weights.iter().map(|w| format!("{w:.2}")).collect();
-    format!("{}, weights {}", weights.len(), texts.join(", "))
+    let texts: Vec<String> =
+        weights.iter().take(MAX_WEIGHTS).map(|w| format!("{w:.2}")).collect();
+    let rest = if weights.len() > MAX_WEIGHTS { ", …" } else { "" };
+    format!("{}, weights {}{rest}", weights.len(), texts.join(", "))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub(super) fn run(
         // The weights come from the checkpoint.
         placeholder(circuit, options.complex)
     } else {
-        first_circuit(circuit, rows.train, options, start, &mut rng)
+        first_circuit(circuit, rows, options, start, &mut rng)
     };
     let mut trainer = Trainer::new(&first, rows, options, rng)?;
     if let Some(from) = from {

@@ -8,21 +8,33 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use super::decoder::Decoder;
 use super::mixture::{Mixture, basis_frequencies, unit_rows};
 use super::options::FitOptions;
 use super::parameter::normalized;
+use super::pieces::Rows;
 use super::quota::Quota;
 use crate::basis::Basis;
-use crate::circuit::{Circuit, Layer, LayerId, Skeleton, Weight, Weights, random_weight};
+use crate::circuit::{
+    Circuit, Layer, LayerId, Orthonormal, Skeleton, Weight, Weights, random_weight,
+};
 use crate::engine::Batch;
-use crate::linalg::{Complex64, Matrix, eigh};
+use crate::linalg::{Complex64, Matrix, eigh, row_orthonormalize};
 
 /// The norm of the noise that is added to a mixture of products.
 const MIXTURE_NOISE: f64 = 0.02;
+/// The norm of the noise that is added to circuits that are not trained.
+const NOISE_OF_PARTS: f64 = 1e-3;
 /// The norm of the noise that is added to a single product.
 const PRODUCT_NOISE: f64 = 0.3;
 /// The maximum number of entries of a mixture that is kept for later fits.
 const MAX_KEPT_ENTRIES: usize = 1 << 22;
+/// If a matrix has more rows than this, its largest directions are approximate: ...
+const MANY_ROWS: usize = 128;
+/// ... those among the wanted number and this many more, ...
+const EXTRA_DIRECTIONS: usize = 8;
+/// ... after this many steps of the power method.
+const POWER_STEPS: usize = 2;
 /// The number of rows that initialize shared weights, in addition to the mixture.
 const SHARED_ROWS: usize = 64;
 
@@ -31,6 +43,8 @@ const SHARED_ROWS: usize = 64;
 pub struct Starts {
     /// By the number of components and the seed; `None` if no mixture can be fitted.
     known: BTreeMap<(usize, u64), Option<Arc<Mixture>>>,
+    /// The decoder of the rows, once it has been trained; `None` if there is none for them.
+    decoder: Option<Option<Arc<Decoder>>>,
     /// Learned circuits that fits continue from instead. Only the weights differ from those of the
     /// circuits to fit.
     learned: Vec<Circuit>,
@@ -58,28 +72,72 @@ impl Starts {
         self.quota.is_stopped()
     }
 
-    /// The mixture for a circuit.
-    fn mixture(&mut self, circuit: &Skeleton, rows: &Batch, seed: u64) -> Option<Arc<Mixture>> {
+    /// The mixture for a circuit: that of a decoder, or of separate components, one per square, if
+    /// these are better on the validation rows.
+    fn mixture(&mut self, circuit: &Skeleton, rows: Rows<'_>, seed: u64) -> Option<Arc<Mixture>> {
         let components = circuit.width(circuit.output());
         if let Some(known) = self.known.get(&(components, seed)) {
             return known.clone();
         }
-        let mut bases: Vec<Option<&Basis>> = vec![None; circuit.variables().len()];
-        for layer in circuit.layers() {
-            if let Layer::Input { variable, basis } = layer {
-                bases[variable.index()] = Some(basis);
-            }
-        }
-        let bases: Vec<&Basis> = bases.into_iter().collect::<Option<_>>()?;
+        let bases = bases(circuit)?;
+        let decoder = self.decoder(&bases, rows);
         // A separate stream, so that the mixture is the same for every circuit.
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(3);
-        let mixture = Mixture::fit(components, &bases, rows, &mut rng, &self.quota).map(Arc::new);
+        let own = Mixture::fit(components, &bases, rows.train, &mut rng, &self.quota);
+        let is_worse = |decoder: &Arc<Decoder>| {
+            own.as_ref().is_none_or(|own| own.mean_log_likelihood(rows.valid) < decoder.valid)
+        };
+        let mixture = match decoder.filter(is_worse) {
+            Some(decoder) => Some(Arc::new(decoder.mixture(seed))),
+            None => own.map(Arc::new),
+        };
         if mixture.as_ref().is_none_or(|m| m.num_entries() <= MAX_KEPT_ENTRIES) {
             self.known.insert((components, seed), mixture.clone());
         }
         mixture
     }
+
+    /// The decoder of the rows, trained once. It does not depend on the seed of a fit, so that a fit
+    /// that continues from a checkpoint has the same one.
+    fn decoder(&mut self, bases: &[&Basis], rows: Rows<'_>) -> Option<Arc<Decoder>> {
+        if self.decoder.is_none() {
+            let mut rng = ChaCha8Rng::seed_from_u64(0);
+            let both = [rows.train, rows.valid];
+            self.decoder = Some(Decoder::fit(bases, both, &mut rng, &self.quota).map(Arc::new));
+        }
+        self.decoder.clone().flatten()
+    }
+
+    /// Circuits that together are close to a decoder's mixture of many components, with equal
+    /// weights. Empty if there is no decoder for the rows, or a circuit is no tree of Kronecker
+    /// products.
+    pub(crate) fn circuits_of_decoder(
+        &mut self,
+        circuit: &Skeleton,
+        rows: Rows<'_>,
+    ) -> Vec<Orthonormal> {
+        let decoder = bases(circuit).and_then(|bases| self.decoder(&bases, rows));
+        let parts = decoder.map_or(Vec::new(), |decoder| decoder.parts());
+        let built = parts.par_iter().map(|part| {
+            let noise = Noise { complex: false, norm: NOISE_OF_PARTS, seed: 0 };
+            let weights = near_mixture(circuit, part, rows.train, noise, None)?;
+            let weights = weights.into_iter().map(|w| weight(w, false));
+            Orthonormal::verify(with_weights(circuit, weights)).ok()
+        });
+        built.collect::<Option<_>>().unwrap_or_default()
+    }
+}
+
+/// The basis of every variable.
+fn bases(circuit: &Skeleton) -> Option<Vec<&Basis>> {
+    let mut bases: Vec<Option<&Basis>> = vec![None; circuit.variables().len()];
+    for layer in circuit.layers() {
+        if let Layer::Input { variable, basis } = layer {
+            bases[variable.index()] = Some(basis);
+        }
+    }
+    bases.into_iter().collect()
 }
 
 /// The start of one fit.
@@ -107,7 +165,7 @@ impl<'a> Start<'a> {
 /// A circuit with the same layers and initial weights: see [`near_mixture`] and [`near_product`].
 pub(super) fn first_circuit(
     circuit: &Skeleton,
-    rows: &Batch,
+    rows: Rows<'_>,
     options: &FitOptions,
     start: Start<'_>,
     rng: &mut impl Rng,
@@ -122,8 +180,8 @@ pub(super) fn first_circuit(
     let mixture = if is_kronecker { starts.mixture(circuit, rows, options.seed) } else { None };
     let noise = Noise { complex, norm: MIXTURE_NOISE, seed: rng.random() };
     let weights = mixture
-        .and_then(|mixture| near_mixture(circuit, &mixture, rows, noise, grown))
-        .unwrap_or_else(|| near_product(circuit, rows, complex, rng));
+        .and_then(|mixture| near_mixture(circuit, &mixture, rows.train, noise, grown))
+        .unwrap_or_else(|| near_product(circuit, rows.train, complex, rng));
     let weights = weights.into_iter().map(|w| weight(w, complex));
     with_weights(circuit, weights)
 }
@@ -153,12 +211,12 @@ pub(super) fn with_weights(
     }
 }
 
-/// Weights near a fitted mixture of products, with one component per square. The circuit then
-/// represents clusters of rows from the start, and only has to learn the rest.
+/// Weights near a fitted mixture of products. The circuit then represents clusters of rows from the
+/// start, and only has to learn the rest.
 ///
 /// The root of each component's density is a product of functions of single variables. A layer keeps
-/// the K directions in which the weighted components are largest, and the output has one square per
-/// component. If the widths suffice, the result is the mixture itself, up to noise of this norm. A
+/// the K directions in which the weighted components are largest. The output has one square per
+/// component or, if there are more components, the largest squares of the same sum. If the widths suffice, the result is the mixture itself, up to noise of this norm. A
 /// shared weight keeps the directions in which the components and some of the rows are largest over
 /// all of its layers. A codebook starts as [smooth functions](codebook) of the values. `None` if
 /// there are Hadamard products, because a Hadamard product of sums is not a sum of products.
@@ -307,7 +365,20 @@ impl<'a> FromMixture<'a> {
         }
         let main = if let [(_, input)] = users {
             let weighted = self.weighted(*input, known)?;
-            if is_output { weighted } else { directions(&weighted, k)? }
+            if !is_output {
+                directions(&weighted, k)?
+            } else if weighted.rows() > k {
+                // p(x) = |A x|² = |B x|² if Aᴴ A = Bᴴ B.
+                let mut largest = directions(&weighted, k)?;
+                let inside = largest.times_adjoint(&weighted);
+                for row in 0..largest.rows() {
+                    let norm = inside.row(row).iter().map(Complex64::norm_sqr).sum::<f64>().sqrt();
+                    largest.row_mut(row).iter_mut().for_each(|z| *z *= norm);
+                }
+                largest
+            } else {
+                weighted
+            }
         } else if let Some(codebook) = self.codebook(users, k) {
             return Some(normalized(codebook, false));
         } else {
@@ -484,11 +555,42 @@ fn row_products(a: &Matrix<Complex64>, b: &Matrix<Complex64>) -> Matrix<Complex6
     Matrix::from_fn(a.rows(), a.cols() * right, |k, n| a[(k, n / right)] * b[(k, n % right)])
 }
 
-/// At most `most` orthonormal directions in which the rows of a matrix are largest, one per row.
+/// At most `most` orthonormal directions in which the rows of a matrix are largest, one per row, in
+/// the order of their sizes.
 fn directions(m: &Matrix<Complex64>, most: usize) -> Option<Matrix<Complex64>> {
+    if m.rows() <= MANY_ROWS {
+        return exact_directions(m, most);
+    }
+    let size = (most + EXTRA_DIRECTIONS).min(m.cols());
+    let rng = &mut ChaCha8Rng::seed_from_u64(0);
+    let mut basis = noise([size, m.cols()], false, 1.0, rng);
+    // A basis of the whole space needs no steps.
+    for _ in 0..if size < m.cols() { POWER_STEPS } else { 0 } {
+        basis = row_orthonormalize(&basis.times_adjoint(m).times(m)).q;
+        if basis.rows() == 0 {
+            return Some(basis);
+        }
+    }
+    if size == m.cols() {
+        basis = Matrix::identity(size);
+    }
+    // The directions of Mᴴ are those of M in terms of the basis.
+    let inside = basis.times_adjoint(m);
+    let eigen = eigh(&inside.times_adjoint(&inside))?;
+    let rank = rank(&eigen.values, most);
+    let vectors = Matrix::from_fn(rank, basis.rows(), |k, n| eigen.vectors[(n, k)].conj());
+    Some(vectors.times(&basis))
+}
+
+/// The number of the largest eigenvalues that are not rounding errors, at most `most`.
+fn rank(values: &[f64], most: usize) -> usize {
+    let least = 1e-12 * values.first().copied().unwrap_or(0.0);
+    values.iter().take(most).take_while(|&&value| value > least).count()
+}
+
+fn exact_directions(m: &Matrix<Complex64>, most: usize) -> Option<Matrix<Complex64>> {
     let eigen = eigh(&m.times_adjoint(m))?;
-    let least = 1e-12 * eigen.values.first().copied().unwrap_or(0.0);
-    let rank = eigen.values.iter().take(most).take_while(|&&value| value > least).count();
+    let rank = rank(&eigen.values, most);
     let projected = eigen.vectors.adjoint().times(m);
     Some(Matrix::from_fn(rank, m.cols(), |k, n| projected[(k, n)] / eigen.values[k].sqrt()))
 }

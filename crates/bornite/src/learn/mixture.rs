@@ -171,6 +171,29 @@ impl Mixture {
         last.is_finite().then_some(mixture)
     }
 
+    /// A mixture over finite variables whose components have equal weights, given log p of value x in
+    /// component k, at x · components + k, and the most frequent value of every variable.
+    pub(super) fn of_tables(
+        components: usize,
+        tables: impl Iterator<Item = (Vec<f64>, usize)>,
+    ) -> Self {
+        let column = |(all, usual)| Column::Finite(Logs { all, components, usual });
+        let weights = vec![1.0 / components as f64; components];
+        Self { weights, columns: tables.map(column).collect() }
+    }
+
+    /// The mean of log p over rows, up to constants for normal distributions.
+    pub(super) fn mean_log_likelihood(&self, rows: &Batch) -> f64 {
+        let mut logs = vec![0.0; rows.len() * self.weights.len()];
+        let blocks = logs.par_chunks_mut(BLOCK * self.weights.len()).enumerate();
+        let sums = blocks.map(|(n, logs)| {
+            self.logs(rows, n * BLOCK, logs);
+            logs.chunks_exact_mut(self.weights.len()).map(softmax).sum::<f64>()
+        });
+        let sums: Vec<f64> = sums.collect();
+        sums.iter().sum::<f64>() / rows.len().max(1) as f64
+    }
+
     /// log wₖ pₖ of the observed values of the rows from `first` on, for each row and k, up to a
     /// constant for each normal distribution.
     ///
@@ -439,7 +462,7 @@ fn add(sums: &mut [f64], row: &[f64]) {
 }
 
 /// The most frequent value; the first one in case of a tie.
-fn most_frequent(frequencies: &[f64]) -> usize {
+pub(super) fn most_frequent(frequencies: &[f64]) -> usize {
     let better = |best: usize, n: usize| if frequencies[n] > frequencies[best] { n } else { best };
     (0..frequencies.len()).fold(0, better)
 }

@@ -2,6 +2,7 @@
 
 mod backend;
 mod checkpoint_bytes;
+mod decoder;
 mod defaults;
 mod error;
 mod fit;
@@ -42,7 +43,7 @@ pub(crate) use layout::{Layout, Splitter};
 pub use optimizer::{Optimizer, Schedule};
 pub use options::{Device, FitOptions};
 pub use parameter::Parameterization;
-pub(crate) use partners::{Partners, exceed_chance};
+pub(crate) use partners::{Partners, exceed_chance, share_of_second};
 pub(crate) use pieces::{PieceFile, Pieces, Rows};
 pub use progress::{Control, Epoch, Fitted, Progress, Snapshot};
 pub use quota::Quota;

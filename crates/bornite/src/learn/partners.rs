@@ -105,6 +105,22 @@ impl<'a> Ensemble<'a> {
     }
 }
 
+/// The weight of a second distribution in a mixture with a first one, given log p of the same rows;
+/// `None` if the mixture is not better than the first one by more than chance.
+pub(crate) fn share_of_second(first: &[f64], second: &[f64]) -> Option<f64> {
+    let n = first.len() as f64;
+    let logs = |row: usize, share: f64| [first[row] + (1.0 - share).ln(), second[row] + share.ln()];
+    let mut share = 0.5;
+    for _ in 0..ROUNDS {
+        let of_second = |row: usize| shares(&logs(row, share)).map_or(share, |shares| shares[1]);
+        let sum: f64 = (0..first.len()).map(of_second).sum();
+        share = (PRIOR * n + sum) / (n + 2.0 * PRIOR * n);
+    }
+    let gain = |row: usize| log_sum(&logs(row, share)) - first[row];
+    let gains: Vec<f64> = (0..first.len()).map(gain).collect();
+    exceed_chance(&gains, ERRORS).then_some(share)
+}
+
 /// Whether the mean of these numbers is above 0 by more than this many of its standard errors.
 pub(crate) fn exceed_chance(gains: &[f64], errors: f64) -> bool {
     let n = gains.len() as f64;

@@ -21,7 +21,7 @@ use crate::engine::{Batch, Engine};
 use crate::learn::{
     self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, Further, LESSON_ROWS,
     Lesson, Partners, Progress, Quota, Rows, Snapshot, Starts, Teacher, exceed_chance,
-    largest_width, most_promising, search,
+    largest_width, most_promising, search, share_of_second,
 };
 use crate::mixture::Mixture;
 use crate::structure::{
@@ -44,6 +44,11 @@ const MAX_TIMED_EPOCHS: usize = 200;
 const MIN_IMAGE_EPOCHS: f64 = 6.0;
 /// The width of the circuit of independent columns, narrower than all others.
 pub(super) const INDEPENDENT_WIDTH: usize = 1;
+/// The width and the number of squares of the circuits of a decoder.
+const DECODER_WIDTH: usize = 4;
+const DECODER_SQUARES: usize = 16;
+/// The fraction of the budget after which there are no circuits of a decoder.
+const LATEST_DECODER: f64 = 0.8;
 /// The number of standard errors by which a circuit has to be better than independent columns on the validation rows.
 const INDEPENDENT_ERRORS: f64 = 0.5;
 /// The fraction of the budget after which no teacher is fitted.
@@ -135,13 +140,19 @@ impl Model {
             |circuit: &Skeleton| may_widen && fits.is_affordable(circuit, given.fold.count);
         let partners = Some(Partners { most: most - 1, of: &partner });
         let further = Further { is_affordable: Some(&is_affordable), teach, partners };
+        // Before the search, which takes all the time there is.
+        let decoded = match &tree {
+            Some(tree) if start.is_none() => fits.circuits_of_decoder(tree, rows, starts)?,
+            _ => None,
+        };
         let found = search(&candidates, rows, &further, checkpoint, starts, progress)?;
         let Some(Found { best: BestFit { index, fit, .. }, partners, weights }) = found else {
             unreachable!("there is a width to try")
         };
         let width = fits.width_of(&fit.circuit, &candidates[index].1);
         let functions = (index < num_ordinary).then_some(candidates[index].1.functions);
-        let found = (mixture(fit.circuit, partners, &weights), width);
+        let found = mixture(fit.circuit, partners, &weights);
+        let found = (with_decoder(found, decoded, valid_rows)?, width);
         let (mixture, width, logs) = fits.or_independent(found, tree.as_ref(), both)?;
         let info = Info {
             seed: options.seed,
@@ -203,6 +214,21 @@ fn continued_circuit(
 fn mixture(first: Orthonormal, partners: Vec<Fitted>, weights: &[f64]) -> Mixture {
     let circuits = std::iter::once(first).chain(partners.into_iter().map(|fit| fit.circuit));
     mixture_of(circuits.collect(), weights)
+}
+
+/// A mixture, with the circuits of a decoder if these improve the likelihood of the validation rows by more than chance.
+fn with_decoder(
+    found: Mixture,
+    decoded: Option<Mixture>,
+    valid: &Batch,
+) -> Result<Mixture, ModelError> {
+    let Some(decoded) = decoded else { return Ok(found) };
+    let (own, other) = (found.log_marginals(valid)?, decoded.log_marginals(valid)?);
+    let Some(share) = share_of_second(&own, &other) else { return Ok(found) };
+    let scaled = |of: &Mixture, share: f64| of.weights().into_iter().map(move |w| share * w);
+    let weights: Vec<f64> = scaled(&found, 1.0 - share).chain(scaled(&decoded, share)).collect();
+    let circuits = found.circuits().chain(decoded.circuits()).cloned().collect();
+    Ok(mixture_of(circuits, &weights))
 }
 
 /// The mixture of circuits over the variables of one schema.
@@ -393,12 +419,38 @@ impl Candidates<'_> {
         })
     }
 
-    /// The maximum number of circuits in the model.
-    fn num_circuits(&self) -> usize {
-        let is_free = self.options.structure == StructureKind::Auto
+    /// The mixture of a decoder's circuits over a tree, if there is a decoder for the rows and the caller leaves the number
+    /// of circuits open.
+    fn circuits_of_decoder(
+        &self,
+        tree: &RegionTree,
+        rows: Rows<'_>,
+        starts: &mut Starts,
+    ) -> Result<Option<Mixture>, ModelError> {
+        let is_given = self.options.circuits.is_some() || self.options.target.is_some();
+        let is_quick = self.options.effort == Effort::Fast || starts.used() > LATEST_DECODER;
+        if is_given || is_quick || !self.is_free() {
+            return Ok(None);
+        }
+        let settings = self.settings_of_size(DECODER_WIDTH, self.defaults.first_functions());
+        let settings = FitOptions { squares: DECODER_SQUARES, ..settings };
+        let circuit = self.structure_over(tree, &settings)?.skeleton()?;
+        let circuits = starts.circuits_of_decoder(&circuit, rows);
+        let weights = vec![1.0; circuits.len()];
+        Ok((!circuits.is_empty()).then(|| mixture_of(circuits, &weights)))
+    }
+
+    /// Whether the caller leaves the tree and the widths open.
+    fn is_free(&self) -> bool {
+        self.options.structure == StructureKind::Auto
             && self.options.width.is_none()
             && self.options.widths.is_none()
-            && self.schema.image().is_none();
+            && self.schema.image().is_none()
+    }
+
+    /// The maximum number of circuits in the model.
+    fn num_circuits(&self) -> usize {
+        let is_free = self.is_free();
         let default = match self.options.effort {
             Effort::Balanced if is_free && self.options.time.is_none() => BALANCED_CIRCUITS,
             Effort::Balanced | Effort::Best if is_free => BEST_CIRCUITS,

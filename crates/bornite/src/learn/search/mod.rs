@@ -44,6 +44,8 @@ pub(crate) struct Found {
 /// The cost of scoring a row, relative to learning from it.
 const SCORING_COST: f64 = 0.4;
 
+/// A wider circuit is skipped if there is no time for this fraction of the previous one's epochs.
+const MIN_EPOCHS: f64 = 0.5;
 /// A fit that grows from a smaller one takes the usual epochs and patience divided by this.
 const GROWN_DIVISOR: usize = 2;
 /// A mean log-likelihood is better if it is higher by this fraction of √(variables / validation
@@ -116,7 +118,9 @@ pub(crate) struct Further<'a> {
 /// [`fit_best`], with further circuits.
 ///
 /// Before narrower candidates are tried, the best circuit becomes wider where it is full, as long as
-/// that is better. If a teacher is better than the best candidate, the second-to-last candidate
+/// that is better. With a budget, a wider circuit over many variables is skipped if the budget seems
+/// too small for half as many epochs as the previous candidate took, and partners use the time.
+/// If a teacher is better than the best candidate, the second-to-last candidate
 /// learns from the lesson's rows. If it is then the best, the last candidate continues from there
 /// with the training rows. Finally, partners of the best candidate are fitted until two of them have
 /// not improved the mixture; a candidate that learned from a lesson has no partners.
@@ -137,7 +141,7 @@ pub(crate) fn search(
     }
     reader = reader.filter(|from| !from.is_empty());
     let (mut lesson_starts, lesson) = (Starts::within(&starts.quota), OnceCell::new());
-    let mut pace = Pace::default();
+    let (mut pace, mut last_epochs) = (Pace::default(), 0.0);
     let valid = all.valid;
     let mut search = Search { candidates, ordinary, valid, further, state, mixing: None };
     while let Some(next) = search.next(&lesson)? {
@@ -158,6 +162,14 @@ pub(crate) fn search(
         if state.best.is_some() && used + pace.share_of(epoch) > 1.0 {
             break;
         }
+        let would_finish = used + pace.share_of(MIN_EPOCHS * last_epochs * epoch) <= 1.0;
+        if let (Next::Candidate(index), None, false) = (&next, &reader, would_finish)
+            && search.may_skip(*index)
+        {
+            search.state.tried.push((*index, f64::NEG_INFINITY));
+            continue;
+        }
+        let state = &mut search.state;
         let may_grow = !is_lesson && !state.is_mixing;
         let grown = may_grow.then(|| state.grown(candidates, circuit)).flatten();
         let shorter = shorter(options);
@@ -183,8 +195,9 @@ pub(crate) fn search(
         };
         state.used = [now[1]; 2];
         if reader.take().is_none() {
-            pace.add(epochs * epoch, state.used[0] - begun);
+            pace.add(epochs * epoch, state.used[0] - used);
         }
+        last_epochs = epochs;
         search.keep(next, outcome)?;
         if ended {
             break;
@@ -274,6 +287,16 @@ impl<'a> Search<'a> {
         let next = || (partners.of)(&settings, state.num_fitted);
         let partner = is_open.then(next).flatten();
         Ok(partner.map(|partner| Next::Partner(Box::new(partner))))
+    }
+
+    /// Whether a candidate need not be tried if there is little time for it: if it is wider than the
+    /// best one and would start anew, and partners of the best one can use the time.
+    fn may_skip(&self, index: usize) -> bool {
+        let Some((best, _)) = &self.state.best else { return false };
+        let is_wider = self.candidates[index].1.width > self.candidates[*best].1.width;
+        let may_grow = self.valid.num_variables() <= MAX_GROWN_VARIABLES;
+        let has_partners = self.further.partners.as_ref().is_some_and(|p| p.most > 0);
+        index < self.ordinary.len() && is_wider && !may_grow && has_partners
     }
 
     /// The best circuit, wider where it is full; `None` if that cannot be or was not better.
@@ -371,7 +394,9 @@ impl<'a> Search<'a> {
         let Some((index, outcome)) = self.state.best.take() else { return Ok(None) };
         let (circuit, options) = self.best_settings(index);
         let fit = outcome.into_fit(circuit, &options)?;
-        let best = BestFit { index, fit, tried: self.state.tried };
+        // Skipped candidates have no likelihood.
+        let tried = self.state.tried.into_iter().filter(|(_, valid)| valid.is_finite()).collect();
+        let best = BestFit { index, fit, tried };
         Ok(Some(Found { best, partners, weights }))
     }
 }
