@@ -98,9 +98,10 @@ def fit(
     maximum number of circuits in the model, which is a mixture if there are several. Models of small tables average
     circuits that are fitted independently: by default 5 with up to 50,000 cells and 3 with up to 150,000. On larger
     tables, a circuit is kept only if it improves the validation likelihood: by default up to 2, or 4 with
-    ``effort="best"`` or ``time``. Only 1 if ``structure`` or ``width`` is given. ``width`` is the width of the
-    circuits' inner layers; by default several are tried. ``output_width`` is the number of squares in the sum.
-    ``smoothing`` penalizes differences between the weights of neighboring values of ordered columns.
+    ``effort="best"`` or ``time``. Only 1 if ``structure`` or ``width`` is given. Without ``circuits``, tables of more
+    than 48 columns, all of them finite, can get 64 additional narrow circuits. ``width`` is the width of the circuits'
+    inner layers; by default several are tried. ``output_width`` is the number of squares in the sum. ``smoothing``
+    penalizes differences between the weights of neighboring values of ordered columns.
 
     ``target`` names a column to predict. The fit then maximizes log p(x, y) + ``emphasis`` log p(y | x), which improves
     :meth:`Model.predict` and :meth:`Model.predict_proba`; the result is still a model of all columns and answers every

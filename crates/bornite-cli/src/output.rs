@@ -199,8 +199,7 @@ pub(crate) fn circuits(weights: &[f64]) -> String {
     if weights.len() == 1 {
         return "1".to_owned();
     }
-    let texts: Vec<String> =
-        weights.iter().take(MAX_WEIGHTS).map(|w| format!("{w:.2}")).collect();
+    let texts: Vec<String> = weights.iter().take(MAX_WEIGHTS).map(|w| format!("{w:.2}")).collect();
     let rest = if weights.len() > MAX_WEIGHTS { ", …" } else { "" };
     format!("{}, weights {}{rest}", weights.len(), texts.join(", "))
 }

@@ -80,7 +80,8 @@ pub(crate) struct Fit {
     /// The maximum number of circuits in the model; with several, the model is a mixture. Models of small tables average
     /// circuits that are fitted independently: by default 5 with up to 50,000 cells and 3 with up to 150,000. On larger
     /// tables, a circuit is kept only if it improves the validation likelihood, by default up to 2, or 4 with --effort
-    /// best or --time. Only 1 if --structure or --width is given.
+    /// best or --time. Only 1 if --structure or --width is given. Without this option, tables of more than 48 columns,
+    /// all of them finite, can get 64 additional narrow circuits.
     #[arg(long, value_name = "N")]
     circuits: Option<usize>,
     /// The width K of inner layers, or widths by the number of columns in a region, such as 1:12,2:16,32:24. By default several

@@ -93,7 +93,8 @@ impl Cells {
         for row in 0..rows.len() {
             for (v, variable) in variables.iter().enumerate() {
                 let x = rows.value(row, v);
-                let place = if x.is_nan() { Some(outputs + v) } else { variable.output(x as usize) };
+                let place =
+                    if x.is_nan() { Some(outputs + v) } else { variable.output(x as usize) };
                 places.extend(place.map(|place| place as u32));
             }
             ends.push(places.len());
@@ -168,7 +169,8 @@ impl Decoder {
         let steps = STEPS.min(EPOCHS * steps_per_epoch).min((WORK / work as f64) as usize).max(1);
         let between = steps_per_epoch.max(STEPS_PER_SCORE.min(steps));
         let mut optimizer = Optimizer::new(&decoder.layers);
-        let (mut best, mut waited, mut order): (Option<Self>, _, Vec<usize>) = (None, 0, Vec::new());
+        let (mut best, mut waited, mut order): (Option<Self>, _, Vec<usize>) =
+            (None, 0, Vec::new());
         for step in 0..steps {
             if order.is_empty() {
                 order = (0..train.len()).collect();
@@ -472,10 +474,136 @@ fn points(count: usize, shift: &[f64; DIMENSION]) -> Vec<[f64; DIMENSION]> {
     let g = (0..60).fold(1.5_f64, |g, _| (1.0 + g).powf(1.0 / (DIMENSION as f64 + 1.0)));
     let point = |k: usize| {
         std::array::from_fn(|i| {
-            let u = (shift[i] + k as f64 * g.powi(-1 - i as i32)).fract();
+            let u = (shift[i] + k as f64 * g.powf(-1.0 - i as f64)).fract();
             // The variance of every coordinate is 1.
             12.0_f64.sqrt() * (u - 0.5)
         })
     };
     (0..count).map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Domain, Variable};
+
+    const NUM_VARIABLES: usize = 50;
+
+    /// Rows along a line: the later a variable, the later on the line it changes from its first value
+    /// to its last one. The third variable has three values; a few cells are missing.
+    fn rows(count: usize, seed: u64) -> Batch {
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        let variables: Vec<Variable> = (0..NUM_VARIABLES)
+            .map(|v| Variable::new(format!("x{v}"), Domain::Finite(if v == 2 { 3 } else { 2 })))
+            .collect();
+        let mut values = Vec::new();
+        for _ in 0..count {
+            let place = rng.random::<f64>() * NUM_VARIABLES as f64;
+            for v in 0..NUM_VARIABLES {
+                let is_late = (place > v as f64) != rng.random_bool(0.03);
+                let last = if v == 2 { 2.0 } else { 1.0 };
+                let is_missing = rng.random_bool(0.02);
+                values.push(if is_missing {
+                    f64::NAN
+                } else {
+                    last * f64::from(u8::from(is_late))
+                });
+            }
+        }
+        Batch::from_rows(&variables, &values).unwrap()
+    }
+
+    fn bases() -> Vec<Basis> {
+        (0..NUM_VARIABLES).map(|v| Basis::indicator(if v == 2 { 3 } else { 2 })).collect()
+    }
+
+    fn fitted(train: &Batch, valid: &Batch) -> Option<Decoder> {
+        let bases = bases();
+        let bases: Vec<&Basis> = bases.iter().collect();
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        Decoder::fit(&bases, [train, valid], rng, &Quota::default())
+    }
+
+    #[test]
+    fn gradients_are_those_of_the_mean_log_likelihood() {
+        let (rows, bases) = (rows(30, 1), bases());
+        let bases: Vec<&Basis> = bases.iter().collect();
+        let mut decoder = Decoder::untrained(&bases, &rows, &mut ChaCha8Rng::seed_from_u64(2));
+        let cells = Cells::new(&rows, &decoder.variables, decoder.num_outputs());
+        let some: Vec<usize> = (0..rows.len()).collect();
+        let points = points(COMPONENTS, &[0.5; DIMENSION]);
+        let parts = decoder.gradients(&points, &cells, &some);
+        for (layer, places) in
+            [[(3, 1), (100, 4)], [(7, 90), (60, 128)], [(2, 5), (49, 128)]].into_iter().enumerate()
+        {
+            for place in places {
+                let gradient: f64 = parts.iter().map(|part| part[layer][place]).sum();
+                let step = 1e-4;
+                let mut at = |change: f64| {
+                    decoder.layers[layer][place] += change;
+                    decoder.mean_log_likelihood(&cells)
+                };
+                let difference = (at(step) - at(-2.0 * step)) / (2.0 * step);
+                at(step);
+                let error = (gradient - difference).abs();
+                assert!(
+                    error < 1e-6 + 1e-4 * gradient.abs(),
+                    "{layer} {place:?}: {gradient} {difference}"
+                );
+                assert!(gradient.abs() > 1e-7, "{layer} {place:?}: {gradient}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_decoder_learns_a_curve_better_than_separate_components() {
+        let [train, valid] = [rows(1500, 1), rows(300, 2)];
+        let decoder = fitted(&train, &valid).unwrap();
+        let bases = bases();
+        let bases: Vec<&Basis> = bases.iter().collect();
+        let rng = &mut ChaCha8Rng::seed_from_u64(3);
+        let separate = Mixture::fit(8, &bases, &train, rng, &Quota::default()).unwrap();
+        let separate = separate.mean_log_likelihood(&valid);
+        assert!(decoder.valid > separate + 0.5, "{} {separate}", decoder.valid);
+        // Other points are as good, and so are many in parts.
+        let other = decoder.mixture(4).mean_log_likelihood(&valid);
+        assert!((other - decoder.valid).abs() < 0.2, "{other} {}", decoder.valid);
+        let parts = decoder.parts();
+        assert_eq!(parts.len(), 1 << HALVINGS);
+        for part in [&parts[0], &parts[63]] {
+            assert_eq!(part.weights().len(), MANY_COMPONENTS >> HALVINGS);
+            for (v, basis) in bases.iter().enumerate() {
+                let total: f64 = part.frequencies(v).unwrap().iter().sum();
+                assert!((total - 1.0).abs() < 1e-9, "{v}: {total}");
+                assert_eq!(part.frequencies(v).unwrap().len(), basis.width());
+            }
+        }
+        // The same random numbers give the same decoder.
+        assert_eq!(fitted(&train, &valid).unwrap().valid.to_bits(), decoder.valid.to_bits());
+    }
+
+    #[test]
+    fn few_or_continuous_variables_and_no_rows_have_no_decoder() {
+        let (rows, all) = (rows(30, 1), bases());
+        let bases: Vec<&Basis> = all.iter().collect();
+        assert!(Decoder::is_for(&bases, &rows));
+        assert!(!Decoder::is_for(&bases[..MIN_VARIABLES - 1], &rows));
+        let smooth = Basis::legendre(4, 0.0, 1.0).unwrap();
+        let mut mixed = bases.clone();
+        mixed[7] = &smooth;
+        assert!(!Decoder::is_for(&mixed, &rows));
+        assert!(!Decoder::is_for(&bases, &rows.select(&[])));
+        assert!(fitted(&rows, &rows.select(&[])).is_none());
+    }
+
+    #[test]
+    fn without_a_budget_training_ends_at_once() {
+        let [train, valid] = [rows(400, 1), rows(200, 2)];
+        let bases = bases();
+        let bases: Vec<&Basis> = bases.iter().collect();
+        let rng = &mut ChaCha8Rng::seed_from_u64(1);
+        let decoder = Decoder::fit(&bases, [&train, &valid], rng, &Quota::new(|| 1.0)).unwrap();
+        assert!(decoder.valid.is_finite());
+        assert!(decoder.valid < fitted(&train, &valid).unwrap().valid);
+    }
 }

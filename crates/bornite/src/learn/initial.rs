@@ -1,5 +1,6 @@
 //! The initial circuit, from the distributions of single columns and of clusters of rows.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub struct Starts {
     /// By the number of components and the seed; `None` if no mixture can be fitted.
     known: BTreeMap<(usize, u64), Option<Arc<Mixture>>>,
     /// The decoder of the rows, once it has been trained; `None` if there is none for them.
-    decoder: Option<Option<Arc<Decoder>>>,
+    decoder: OnceCell<Option<Arc<Decoder>>>,
     /// Learned circuits that fits continue from instead. Only the weights differ from those of the
     /// circuits to fit.
     learned: Vec<Circuit>,
@@ -100,20 +101,20 @@ impl Starts {
 
     /// The decoder of the rows, trained once. It does not depend on the seed of a fit, so that a fit
     /// that continues from a checkpoint has the same one.
-    fn decoder(&mut self, bases: &[&Basis], rows: Rows<'_>) -> Option<Arc<Decoder>> {
-        if self.decoder.is_none() {
+    fn decoder(&self, bases: &[&Basis], rows: Rows<'_>) -> Option<Arc<Decoder>> {
+        let fit = || {
             let mut rng = ChaCha8Rng::seed_from_u64(0);
             let both = [rows.train, rows.valid];
-            self.decoder = Some(Decoder::fit(bases, both, &mut rng, &self.quota).map(Arc::new));
-        }
-        self.decoder.clone().flatten()
+            Decoder::fit(bases, both, &mut rng, &self.quota).map(Arc::new)
+        };
+        self.decoder.get_or_init(fit).clone()
     }
 
     /// Circuits that together are close to a decoder's mixture of many components, with equal
     /// weights. Empty if there is no decoder for the rows, or a circuit is no tree of Kronecker
     /// products.
     pub(crate) fn circuits_of_decoder(
-        &mut self,
+        &self,
         circuit: &Skeleton,
         rows: Rows<'_>,
     ) -> Vec<Orthonormal> {
@@ -720,7 +721,7 @@ mod tests {
     }
 
     fn start(circuit: &Circuit, rows: &Batch, norm: f64) -> Orthonormal {
-        let mixture = Starts::default().mixture(circuit, rows, 2).unwrap();
+        let mixture = Starts::default().mixture(circuit, Rows::new(rows, rows), 2).unwrap();
         let noise = Noise { complex: true, norm, seed: 5 };
         let weights = near_mixture(circuit, &mixture, rows, noise, None).unwrap();
         let weights = weights.into_iter().map(Weight::Complex);
@@ -738,7 +739,7 @@ mod tests {
         let circuit = circuit(&finite, COMPONENTS, Product::Kronecker);
         let rows = Batch::from_rows(circuit.variables(), &labels).unwrap();
         let exact = start(&circuit, &rows, 0.0);
-        let mixture = Starts::default().mixture(&circuit, &rows, 2).unwrap();
+        let mixture = Starts::default().mixture(&circuit, Rows::new(&rows, &rows), 2).unwrap();
         let engine = Engine::new(&exact);
         for (row, log) in engine.log_marginals(&rows).unwrap().into_iter().enumerate() {
             let expected = mixture.log_likelihood(&rows, row);
@@ -768,8 +769,13 @@ mod tests {
         let circuit = circuit(&four, 4, Product::Hadamard);
         let rows = Batch::from_rows(circuit.variables(), &values).unwrap();
         let options = FitOptions { complex: false, ..FitOptions::default() };
-        let first =
-            first_circuit(&circuit, &rows, &options, Start::new(&mut Starts::default()), rng);
+        let first = first_circuit(
+            &circuit,
+            Rows::new(&rows, &rows),
+            &options,
+            Start::new(&mut Starts::default()),
+            rng,
+        );
         assert!(first.is_real() && Orthonormal::verify(first).is_ok());
     }
 
@@ -814,5 +820,30 @@ mod tests {
         assert!(book.semi_unitary_residual() < 1e-12);
         assert_eq!(book[(0, 7)], Complex64::ONE);
         assert!((1..24).all(|m| book[(m, 7)] == Complex64::ZERO));
+    }
+
+    /// Rows near a few directions, which the power method finds; then a matrix with few columns, one
+    /// with a single direction, and one without any.
+    #[test]
+    fn approximate_directions_are_almost_the_largest() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(5);
+        let few = noise([6, 100], true, 1.0, rng);
+        let near =
+            sum(noise([300, 6], true, 1.0, rng).times(&few), &noise([300, 100], true, 0.1, rng));
+        let narrow = noise([300, 5], true, 1.0, rng);
+        let one = noise([300, 1], true, 1.0, rng).times(&noise([1, 100], true, 1.0, rng));
+        for (m, rank) in [(near, 4), (narrow, 4), (one, 1), (Matrix::zeros(300, 100), 0)] {
+            let found = directions(&m, 4).unwrap();
+            let exact = exact_directions(&m, 4).unwrap();
+            assert_eq!((found.rows(), exact.rows()), (rank, rank));
+            assert!(found.semi_unitary_residual() < 1e-9);
+            let inside = |w: &Matrix<Complex64>| w.times_adjoint(&m).norm2();
+            assert!(
+                inside(&found) >= 0.999 * inside(&exact),
+                "{} {}",
+                inside(&found),
+                inside(&exact)
+            );
+        }
     }
 }

@@ -816,6 +816,48 @@ fn a_search_widens_circuits_where_they_are_full() {
     }
 }
 
+/// If the budget is too small for a wider circuit, it is left out for a partner of the first, but not
+/// if there can be no partners.
+#[test]
+fn a_search_leaves_out_circuits_that_it_cannot_finish() {
+    let rng = &mut ChaCha8Rng::seed_from_u64(7);
+    let values: Vec<f64> =
+        (0..100 * 60).map(|_| f64::from(u8::from(rng.random_bool(0.5)))).collect();
+    let leaf = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let candidate = |width: usize| {
+        let structure = Structure::new(RegionTree::balanced(60), leaf).width(width).output_width(4);
+        let options =
+            FitOptions { epochs: 20, patience: 20, ..Defaults::of(60, 60).options(width) };
+        (structure.skeleton().unwrap(), options)
+    };
+    let candidates = [1, 2, 4, 8].map(candidate);
+    let variables = candidates[0].0.variables().to_vec();
+    let train = Batch::from_rows(&variables, &values[..60 * 60]).unwrap();
+    let valid = Batch::from_rows(&variables, &values[60 * 60..]).unwrap();
+    let found = |most: usize| {
+        let partner = |settings: &FitOptions, n: usize| {
+            (n == 0).then(|| (candidates[0].0.clone(), settings.clone()))
+        };
+        let partners = Some(Partners { most, of: &partner });
+        let further = Further { partners, ..Further::default() };
+        let (rows, starts) = (Rows::new(&train, &valid), &mut Starts::default());
+        let mut fitted = Vec::new();
+        let best = search(&candidates, rows, &further, None, starts, &mut |p, _| {
+            fitted.push(p.candidate);
+            // The first circuit takes half of the budget.
+            let done = p.epochs_done() / p.epochs as f64;
+            Control::Used(if p.candidate == 2 { 0.5 * done } else { 0.5 + 0.01 * done })
+        });
+        fitted.dedup();
+        (fitted, best.unwrap().unwrap().best.tried)
+    };
+    let (fitted, tried) = found(1);
+    assert!(!fitted.contains(&3), "{fitted:?}");
+    assert!(fitted.contains(&candidates.len()), "{fitted:?}");
+    assert!(tried.iter().all(|(n, valid)| *n <= 2 && valid.is_finite()), "{tried:?}");
+    assert!(found(0).0.contains(&3));
+}
+
 /// The likelihood of the toy is about −3.2 for independent columns, and −2.3 at its entropy.
 #[test]
 fn every_optimizer_and_schedule_learns() {

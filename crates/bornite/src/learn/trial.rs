@@ -39,10 +39,12 @@ pub fn most_promising(
     for (n, (circuit, options)) in candidates.iter().enumerate() {
         let rows = (EPOCH_SHARE * (options.epochs * all.num_train()) as f64)
             .min(MAX_CELLS / circuit.variables().len().max(1) as f64);
-        let (quota, end) = (starts.quota.clone(), starts.quota.after(MAX_QUOTA_SHARE));
+        let (quota, mut end) = (starts.quota.clone(), None);
         let outcome = run(circuit, all, options, None, Start::new(starts), &mut |p, _| {
             let done = p.epochs_done() * p.epoch_rows as f64;
             ended |= progress(&Progress { candidate: n, is_trial: true, ..*p }).is_end();
+            // The first circuit waits for mixtures that later fits start from too.
+            let end = *end.get_or_insert_with(|| quota.after(MAX_QUOTA_SHARE));
             if ended || quota.used() >= end { Control::Stop } else { Control::Used(done / rows) }
         })?;
         if outcome.best.valid > best.1 {

@@ -23,7 +23,7 @@ use crate::learn::{
     Lesson, Partners, Progress, Quota, Rows, Snapshot, Starts, Teacher, exceed_chance,
     largest_width, most_promising, search, share_of_second,
 };
-use crate::mixture::Mixture;
+use crate::mixture::{Mixture, log_sum};
 use crate::structure::{
     InformationOptions, MutualInformation, RegionTree, Structure, average_linkage, chow_liu_tree,
     mutual_information, root_edges,
@@ -141,10 +141,7 @@ impl Model {
         let partners = Some(Partners { most: most - 1, of: &partner });
         let further = Further { is_affordable: Some(&is_affordable), teach, partners };
         // Before the search, which takes all the time there is.
-        let decoded = match &tree {
-            Some(tree) if start.is_none() => fits.circuits_of_decoder(tree, rows, starts)?,
-            _ => None,
-        };
+        let decoded = fits.circuits_of_decoder(tree.as_ref(), rows, starts)?;
         let found = search(&candidates, rows, &further, checkpoint, starts, progress)?;
         let Some(Found { best: BestFit { index, fit, .. }, partners, weights }) = found else {
             unreachable!("there is a width to try")
@@ -152,8 +149,7 @@ impl Model {
         let width = fits.width_of(&fit.circuit, &candidates[index].1);
         let functions = (index < num_ordinary).then_some(candidates[index].1.functions);
         let found = mixture(fit.circuit, partners, &weights);
-        let found = (with_decoder(found, decoded, valid_rows)?, width);
-        let (mixture, width, logs) = fits.or_independent(found, tree.as_ref(), both)?;
+        let (mixture, width, logs) = fits.finish((found, width), decoded, tree.as_ref(), both)?;
         let info = Info {
             seed: options.seed,
             rows: data.spilled.as_ref().map_or(*num_rows, |spilled| spilled.num_rows),
@@ -216,19 +212,19 @@ fn mixture(first: Orthonormal, partners: Vec<Fitted>, weights: &[f64]) -> Mixtur
     mixture_of(circuits.collect(), weights)
 }
 
+/// A mixture and log p of the validation rows.
+type Scored = (Mixture, Vec<f64>);
+
 /// A mixture, with the circuits of a decoder if these improve the likelihood of the validation rows by more than chance.
-fn with_decoder(
-    found: Mixture,
-    decoded: Option<Mixture>,
-    valid: &Batch,
-) -> Result<Mixture, ModelError> {
-    let Some(decoded) = decoded else { return Ok(found) };
-    let (own, other) = (found.log_marginals(valid)?, decoded.log_marginals(valid)?);
-    let Some(share) = share_of_second(&own, &other) else { return Ok(found) };
+fn with_decoder((found, own): Scored, decoded: Option<Scored>) -> Scored {
+    let Some((decoded, other)) = decoded else { return (found, own) };
+    let Some(share) = share_of_second(&own, &other) else { return (found, own) };
     let scaled = |of: &Mixture, share: f64| of.weights().into_iter().map(move |w| share * w);
     let weights: Vec<f64> = scaled(&found, 1.0 - share).chain(scaled(&decoded, share)).collect();
+    let logs = own.iter().zip(&other);
+    let logs = logs.map(|(a, b)| log_sum(&[a + (1.0 - share).ln(), b + share.ln()])).collect();
     let circuits = found.circuits().chain(decoded.circuits()).cloned().collect();
-    Ok(mixture_of(circuits, &weights))
+    (mixture_of(circuits, &weights), logs)
 }
 
 /// The mixture of circuits over the variables of one schema.
@@ -378,15 +374,28 @@ impl Candidates<'_> {
         Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid })
     }
 
+    /// The model's mixture: that of a search, perhaps with the circuits of a decoder, or the circuit of independent columns;
+    /// with its width and the log-likelihoods of the validation rows.
+    fn finish(
+        &self,
+        (found, width): (Mixture, usize),
+        decoded: Option<Scored>,
+        tree: Option<&RegionTree>,
+        both: [&Batch; 2],
+    ) -> Result<(Mixture, usize, Vec<f64>), ModelError> {
+        let logs = found.log_marginals(both[1])?;
+        let (found, logs) = with_decoder((found, logs), decoded);
+        self.or_independent((found, width, logs), tree, both)
+    }
+
     /// A mixture and its width, or the circuit of independent columns if the mixture is not better than that by more than
     /// chance; and the log-likelihoods of the validation rows.
     fn or_independent(
         &self,
-        (found, width): (Mixture, usize),
+        (found, width, logs): (Mixture, usize, Vec<f64>),
         tree: Option<&RegionTree>,
         [train, valid]: [&Batch; 2],
     ) -> Result<(Mixture, usize, Vec<f64>), ModelError> {
-        let logs = found.log_marginals(valid)?;
         let Some(independent) = tree.and_then(|tree| self.independent(tree, train)) else {
             return Ok((found, width, logs));
         };
@@ -419,14 +428,15 @@ impl Candidates<'_> {
         })
     }
 
-    /// The mixture of a decoder's circuits over a tree, if there is a decoder for the rows and the caller leaves the number
+    /// The mixture of a decoder's circuits over a tree, with log p of the validation rows, if there is a decoder for the rows and the caller leaves the number
     /// of circuits open.
     fn circuits_of_decoder(
         &self,
-        tree: &RegionTree,
+        tree: Option<&RegionTree>,
         rows: Rows<'_>,
-        starts: &mut Starts,
-    ) -> Result<Option<Mixture>, ModelError> {
+        starts: &Starts,
+    ) -> Result<Option<Scored>, ModelError> {
+        let Some(tree) = tree else { return Ok(None) };
         let is_given = self.options.circuits.is_some() || self.options.target.is_some();
         let is_quick = self.options.effort == Effort::Fast || starts.used() > LATEST_DECODER;
         if is_given || is_quick || !self.is_free() {
@@ -436,8 +446,13 @@ impl Candidates<'_> {
         let settings = FitOptions { squares: DECODER_SQUARES, ..settings };
         let circuit = self.structure_over(tree, &settings)?.skeleton()?;
         let circuits = starts.circuits_of_decoder(&circuit, rows);
+        if circuits.is_empty() {
+            return Ok(None);
+        }
         let weights = vec![1.0; circuits.len()];
-        Ok((!circuits.is_empty()).then(|| mixture_of(circuits, &weights)))
+        let mixture = mixture_of(circuits, &weights);
+        let logs = mixture.log_marginals(rows.valid)?;
+        Ok(Some((mixture, logs)))
     }
 
     /// Whether the caller leaves the tree and the widths open.

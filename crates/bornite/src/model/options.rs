@@ -31,6 +31,10 @@ pub struct ModelOptions {
     /// of normal distributions) and 3 with up to 150,000 (1 and 5). On larger tables, a circuit is kept if it improves the validation likelihood: by default up to 2, or 4 with
     /// [`Effort::Best`] or a time limit, and 1 with [`Effort::Fast`]. Only 1 for images, and if the structure or a width
     /// is given.
+    ///
+    /// If none of this is given, and all of more than 48 columns are finite, a model can also have the 64 narrow circuits of
+    /// a decoder, a mixture of products whose components share their parameters, if these improve the validation
+    /// likelihood. A number given here leaves them out.
     pub circuits: Option<usize>,
     /// The width K of inner layers. By default, several widths are tried if the table is small.
     pub width: Option<usize>,

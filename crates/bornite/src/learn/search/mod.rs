@@ -157,17 +157,16 @@ pub(crate) fn search(
             _ => (all, &mut *starts),
         };
         let epoch = work_of(circuit, rows.num_train() as f64 + SCORING_COST * valid.len() as f64);
-        let state = &mut search.state;
-        let used = state.used[0].max(starts.quota.used());
-        if state.best.is_some() && used + pace.share_of(epoch) > 1.0 {
-            break;
-        }
+        let used = search.state.used[0].max(starts.quota.used());
         let would_finish = used + pace.share_of(MIN_EPOCHS * last_epochs * epoch) <= 1.0;
         if let (Next::Candidate(index), None, false) = (&next, &reader, would_finish)
             && search.may_skip(*index)
         {
             search.state.tried.push((*index, f64::NEG_INFINITY));
             continue;
+        }
+        if search.state.best.is_some() && used + pace.share_of(epoch) > 1.0 {
+            break;
         }
         let state = &mut search.state;
         let may_grow = !is_lesson && !state.is_mixing;
