@@ -213,10 +213,10 @@ fn mixture(first: Orthonormal, partners: Vec<Fitted>, weights: &[f64]) -> Mixtur
 }
 
 /// A mixture and log p of the validation rows.
-type Scored = (Mixture, Vec<f64>);
+pub(super) type Scored = (Mixture, Vec<f64>);
 
 /// A mixture, with the circuits of a decoder if these improve the likelihood of the validation rows by more than chance.
-fn with_decoder((found, own): Scored, decoded: Option<Scored>) -> Scored {
+pub(super) fn with_decoder((found, own): Scored, decoded: Option<Scored>) -> Scored {
     let Some((decoded, other)) = decoded else { return (found, own) };
     let Some(share) = share_of_second(&own, &other) else { return (found, own) };
     let scaled = |of: &Mixture, share: f64| of.weights().into_iter().map(move |w| share * w);

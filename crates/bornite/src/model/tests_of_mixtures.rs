@@ -1,13 +1,18 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::fit::{mixture_of, with_decoder};
 use super::{Fit, Imputation, Model, ModelOptions, StructureKind};
-use crate::circuit::Orthonormal;
+use crate::basis::Basis;
+use crate::circuit::{Orthonormal, Weights};
 use crate::data::{Column, CsvOptions, InferOptions, KindHint, Table};
+use crate::domain::{Domain, Variable};
+use crate::engine::Batch;
 use crate::file::{self, FileError};
 use crate::learn::Control;
 use crate::mixture::{Mixture, log_sum};
 use crate::ops::Budget;
+use crate::structure::{RegionTree, Structure};
 
 const WEIGHTS: [f64; 2] = [0.6, 0.4];
 
@@ -238,4 +243,33 @@ fn a_fit_goes_on_from_a_mixture() {
     assert!(after > before, "{after} after {before}");
     let error = fit().start(&model).circuits(3).run(&more).unwrap_err().to_string();
     assert!(error.contains("number of circuits is 2, not 3"), "{error}");
+}
+
+/// Half of the rows come from each of two circuits: together they are better than either, and a
+/// circuit is no better together with itself.
+#[test]
+fn circuits_of_a_decoder_are_added_if_they_improve_validation() {
+    let leaf = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let mixture = |seed: u64| {
+        let structure = Structure::new(RegionTree::balanced(8), leaf).width(2);
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        let circuit = structure.build(Weights::Haar, rng).unwrap();
+        mixture_of(vec![Orthonormal::verify(circuit).unwrap()], &[1.0])
+    };
+    let [first, second] = [1, 2].map(mixture);
+    let values = [first.sample(400, 1), second.sample(400, 2)].concat();
+    let rows = Batch::from_rows(first.variables(), &values).unwrap();
+    let scored = |seed: u64| {
+        let mixture = mixture(seed);
+        let logs = mixture.log_marginals(&rows).unwrap();
+        (mixture, logs)
+    };
+    let (both, logs) = with_decoder(scored(1), Some(scored(2)));
+    assert_eq!(both.circuits().len(), 2);
+    assert!(both.weights().iter().all(|w| (w - 0.5).abs() < 0.1), "{:?}", both.weights());
+    for (log, expected) in logs.iter().zip(both.log_marginals(&rows).unwrap()) {
+        assert!((log - expected).abs() < 1e-9, "{log} {expected}");
+    }
+    assert_eq!(with_decoder(scored(1), Some(scored(1))).0.circuits().len(), 1);
+    assert_eq!(with_decoder(scored(1), None).0.circuits().len(), 1);
 }
