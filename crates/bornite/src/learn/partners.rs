@@ -12,6 +12,8 @@ const ROUNDS: usize = 200;
 const PRIOR: f64 = 0.05;
 /// A gain counts if it exceeds this many standard errors.
 const ERRORS: f64 = 2.0;
+/// A smaller mean gain may be that of rounding errors, which do not average out.
+const ROUNDING: f64 = 1e-9;
 
 /// Returns the nth partner, a circuit and its settings, given the settings of the best candidate.
 pub(crate) type Partner<'a> = dyn Fn(&FitOptions, usize) -> Option<(Skeleton, FitOptions)> + 'a;
@@ -127,5 +129,5 @@ pub(crate) fn exceed_chance(gains: &[f64], errors: f64) -> bool {
     let mean = gains.iter().sum::<f64>() / n;
     let square = gains.iter().map(|gain| (gain - mean).powi(2)).sum::<f64>();
     let error = (square / (n * (n - 1.0).max(1.0))).sqrt();
-    mean > errors * error && mean.is_finite()
+    mean > errors * error + ROUNDING && mean.is_finite()
 }
