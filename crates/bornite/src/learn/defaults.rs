@@ -62,7 +62,7 @@ const BEST_EPOCHS: usize = 3;
 /// two cores.
 const WORK: f64 = 2.5e10;
 /// The same for all epochs of circuits that have become wider, for all circuits of a model together.
-const TOTAL_WORK: f64 = 20.0 * WORK;
+const TOTAL_WORK: f64 = 10.0 * WORK;
 /// The minimum and maximum number of epochs.
 const MIN_EPOCHS: usize = 10;
 const MAX_EPOCHS: usize = 150;

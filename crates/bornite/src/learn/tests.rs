@@ -761,22 +761,55 @@ fn a_continued_search_ends_in_the_same_circuit() {
     assert_eq!(error, LearnError::OtherFit { what: "structure or options" });
 }
 
-/// A search widens a circuit where it is full, as long as that is better. A search that was stopped
-/// anywhere has the same result.
-#[test]
-fn a_search_widens_circuits_where_they_are_full() {
-    // Both halves of a row are the same: a circuit needs one output for each value of a half.
+/// A narrow circuit over two equal halves, and rows. It is full: it needs one output for each value of a half.
+fn full_circuit() -> ([(Skeleton, FitOptions); 1], [Batch; 2]) {
     let rng = &mut ChaCha8Rng::seed_from_u64(5);
     let half = (0..400).map(|_| [0, 1, 2].map(|_| f64::from(rng.random_range(0..2_u32))));
     let values: Vec<f64> = half.flat_map(|h| h.into_iter().chain(h).chain([0.0])).collect();
     let leaf = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
-    let tree = || RegionTree::parse("[[[[0, 1], 2], [[3, 4], 5]], 6]").unwrap();
-    let structure = Structure::new(tree(), leaf).width(2).output_width(4);
+    let tree = RegionTree::parse("[[[[0, 1], 2], [[3, 4], 5]], 6]").unwrap();
+    let structure = Structure::new(tree, leaf).width(2).output_width(4);
     let options = FitOptions { epochs: 30, batch: 50, ..Defaults::of(400, 7).options(2) };
     let candidates = [(structure.skeleton().unwrap(), options)];
-    let variables = candidates[0].0.variables().to_vec();
-    let train = Batch::from_rows(&variables, &values[..2100]).unwrap();
-    let valid = Batch::from_rows(&variables, &values[2100..]).unwrap();
+    let batch = |values| Batch::from_rows(candidates[0].0.variables(), values).unwrap();
+    let rows = [&values[..2100], &values[2100..]].map(batch);
+    (candidates, rows)
+}
+
+/// A partner of a circuit that has become much better than it ends early, and a partner of a circuit
+/// that could not become wider does not.
+#[test]
+fn a_hopeless_partner_ends_early() {
+    let (candidates, [train, valid]) = full_circuit();
+    let (circuit, settings) = &candidates[0];
+    let epochs_of_partner = |may_widen: bool| {
+        let is_affordable = |_: &Skeleton| may_widen;
+        let settings = FitOptions { epochs: 20, patience: 20, seed: 1, ..settings.clone() };
+        let of = |_: &FitOptions, _| Some((circuit.clone(), settings.clone()));
+        let partners = Some(Partners { most: 1, of: &of });
+        let is_affordable = Some(&is_affordable as &dyn Fn(&Skeleton) -> bool);
+        let further = Further { is_affordable, partners, ..Further::default() };
+        let (rows, starts) = (Rows::new(&train, &valid), &mut Starts::default());
+        let mut last = 0.0_f64;
+        let found = search(&candidates, rows, &further, None, starts, &mut |p, _| {
+            if p.candidate == candidates.len() {
+                last = p.epochs_done();
+            }
+            Control::Continue
+        });
+        assert!(found.unwrap().is_some());
+        last
+    };
+    let (early, late) = (epochs_of_partner(true), epochs_of_partner(false));
+    assert!((5.0..6.0).contains(&early), "{early}");
+    assert!(late > 19.0, "{late}");
+}
+
+/// A search widens a circuit where it is full, as long as that is better. A search that was stopped
+/// anywhere has the same result.
+#[test]
+fn a_search_widens_circuits_where_they_are_full() {
+    let (candidates, [train, valid]) = full_circuit();
     let found = |limit: usize,
                  from: Option<&[u8]>,
                  go: &mut dyn FnMut(&Progress, &Snapshot<'_>) -> Control| {

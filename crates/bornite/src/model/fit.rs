@@ -343,6 +343,8 @@ impl Candidates<'_> {
         });
         let functions = functions.max().unwrap_or(0);
         let is_within_memory = self.allowance.check(width, functions, parameters).is_ok();
+        // With a target, a step goes through its rows twice.
+        let count = if self.options.target.is_some() { 2 * count } else { count };
         let is_quick = self.options.time.is_some() || self.defaults.is_affordable(circuit, count);
         self.may_widen() && is_within_memory && is_quick
     }

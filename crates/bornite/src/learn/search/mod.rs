@@ -54,6 +54,11 @@ const MARGIN: f64 = 0.05;
 /// A search ends after this many partners that do not improve the mixture. The first has another
 /// kind of tree, which may not suit the rows, and the second does not.
 const MAX_REJECTED: usize = 2;
+/// A partner of a circuit that has become wider ends after this fraction of its epochs if it is worse
+/// by this many nats. It starts from scratch and does not grow, so it would hardly catch up, and would
+/// get little weight.
+const TRIED: f64 = 0.25;
+const HOPELESS: f64 = 0.5;
 
 /// Fits several candidates, one after another, and keeps the one with the best validation
 /// likelihood.
@@ -123,7 +128,8 @@ pub(crate) struct Further<'a> {
 /// If a teacher is better than the best candidate, the second-to-last candidate
 /// learns from the lesson's rows. If it is then the best, the last candidate continues from there
 /// with the training rows. Finally, partners of the best candidate are fitted until two of them have
-/// not improved the mixture; a candidate that learned from a lesson has no partners.
+/// not improved the mixture. If the best circuit became wider and a partner is much worse after a
+/// quarter of its epochs, the partner ends there. A candidate that learned from a lesson has no partners.
 pub(crate) fn search(
     candidates: &[(Skeleton, FitOptions)],
     all: Rows<'_>,
@@ -173,6 +179,8 @@ pub(crate) fn search(
         let grown = may_grow.then(|| state.grown(candidates, circuit)).flatten();
         let shorter = shorter(options);
         let options = if grown.is_some() { &shorter } else { options };
+        let is_partner = matches!(next, Next::Partner(_));
+        let least = if is_partner { state.least_of_partner(options) } else { f64::NEG_INFINITY };
         let (mut ended, mut epochs) = (false, 0.0);
         let begun = state.used[0];
         let mut now = state.used;
@@ -187,6 +195,10 @@ pub(crate) fn search(
                 let at = Progress { candidate: index, ..*p };
                 let control = progress(&at, &Snapshot::new(&write));
                 ended |= control.is_end();
+                let is_tried = epochs >= TRIED * options.epochs as f64;
+                if is_tried && p.best.is_some_and(|best| best < least) {
+                    return Control::Stop;
+                }
                 let Control::Used(share) = control else { return control };
                 now[1] = share;
                 Control::Used((share - begun) / (1.0 - begun).max(f64::MIN_POSITIVE))
