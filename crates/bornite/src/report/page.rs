@@ -9,6 +9,10 @@ use crate::data::{Column, ColumnSchema};
 use crate::draw::escape;
 use crate::model::{Model, ModelError};
 
+/// The maximum numbers of weights to list and of trees to draw.
+const MAX_WEIGHTS: usize = 8;
+const MAX_TREES: usize = 4;
+
 /// A page under construction.
 struct Page {
     title: String,
@@ -90,12 +94,20 @@ pub(super) fn of_model(report: &Report<'_>, title: &str) -> Result<String, Model
     }
     let information = report.information()?;
     let mut trees = String::new();
-    for (circuit, weight) in model.mixture().circuits().zip(&weights) {
-        if weights.len() > 1 {
-            let _ = writeln!(trees, "<p>weight {weight:.3}</p>");
+    let all = structure::trees(model.mixture());
+    let (shown, others) = all.split_at(all.len().min(MAX_TREES));
+    for tree in shown {
+        if all.len() > 1 {
+            let plural = if tree.count > 1 { "s" } else { "" };
+            let (count, weight) = (tree.count, tree.weight);
+            let _ = writeln!(trees, "<p>{count} circuit{plural}, weight {weight:.3}</p>");
         }
-        let canvas = structure::draw(circuit, information.as_ref(), model.schema().image());
-        trees += &inline(canvas);
+        let image = model.schema().image();
+        trees += &inline(structure::draw(tree.circuit, information.as_ref(), image));
+    }
+    if !others.is_empty() {
+        let weight: f64 = others.iter().map(|tree| tree.weight).sum();
+        let _ = writeln!(trees, "<p>Other trees: {}, weight {weight:.3}</p>", others.len());
     }
     let words = "The order in which columns are merged. Strongly dependent columns should be merged early, since the width of a \
          layer limits the information its columns share with the others.";
@@ -185,8 +197,10 @@ fn circuits(model: &Model) -> String {
     match &model.mixture().weights()[..] {
         [_] => "1".to_owned(),
         weights => {
-            let weights: Vec<String> = weights.iter().map(|w| format!("{w:.3}")).collect();
-            format!("{}, weights {}", weights.len(), weights.join(", "))
+            let listed = weights.iter().take(MAX_WEIGHTS).map(|w| format!("{w:.3}"));
+            let rest = if weights.len() > MAX_WEIGHTS { ", …" } else { "" };
+            let listed: Vec<String> = listed.collect();
+            format!("{}, weights {}{rest}", weights.len(), listed.join(", "))
         }
     }
 }

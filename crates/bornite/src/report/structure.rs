@@ -1,11 +1,13 @@
 //! The region tree, with the mutual information between the two sides of every merge.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::axis::short;
 use super::canvas::{Anchor, Canvas};
-use crate::circuit::Circuit;
+use crate::circuit::{Circuit, Orthonormal, VariableId};
 use crate::draw::{CellTree, ems, fit, px};
+use crate::mixture::Mixture;
 use crate::structure::MutualInformation;
 
 /// The maximum number of leaves to draw; larger trees are drawn by region.
@@ -19,6 +21,38 @@ struct Drawn {
     inputs: Vec<usize>,
     y: f64,
     height: usize,
+}
+
+/// A tree of one or more circuits of a mixture.
+#[derive(Debug)]
+pub(super) struct Tree<'a> {
+    /// The heaviest of its circuits.
+    pub(super) circuit: &'a Orthonormal,
+    /// The number of its circuits, and their total weight.
+    pub(super) count: usize,
+    pub(super) weight: f64,
+}
+
+/// The different trees of a mixture, the heaviest first.
+pub(super) fn trees(mixture: &Mixture) -> Vec<Tree<'_>> {
+    let mut found: Vec<(BTreeSet<Vec<VariableId>>, Tree<'_>)> = Vec::new();
+    for (circuit, weight) in mixture.circuits().zip(mixture.weights()) {
+        let sorted = |mut scope: Vec<VariableId>| {
+            scope.sort_unstable();
+            scope
+        };
+        let regions = circuit.layer_ids().map(|id| sorted(circuit.scope(id).to_vec())).collect();
+        match found.iter_mut().find(|(known, _)| *known == regions) {
+            Some((_, tree)) => {
+                tree.count += 1;
+                tree.weight += weight;
+            }
+            None => found.push((regions, Tree { circuit, count: 1, weight })),
+        }
+    }
+    let mut trees: Vec<Tree<'_>> = found.into_iter().map(|(_, tree)| tree).collect();
+    trees.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    trees
 }
 
 pub(super) fn draw(

@@ -7,10 +7,16 @@ use rand_chacha::ChaCha8Rng;
 
 use super::bins::Bins;
 use super::calibration::{distance, transforms};
-use super::{Picture, Report, circuit_html};
+use super::{Picture, Report, circuit_html, structure};
+use crate::basis::Basis;
+use crate::circuit::Weights;
 use crate::data::{Column, Table};
+use crate::domain::{Domain, Variable};
 use crate::draw::ems;
+use crate::mixture::Mixture;
 use crate::model::{Event, Fit, Model, ModelError};
+use crate::ops::orthonormalize;
+use crate::structure::{RegionTree, Structure};
 
 /// Columns of all kinds, each dependent on the previous one, with a few missing cells.
 fn table(columns: usize, rows: usize, seed: u64) -> Table {
@@ -229,4 +235,23 @@ fn transforms_of_the_models_own_rows_are_even_and_exact() {
     let joint = model.log_probability(&below.and(schema, &given).unwrap()).unwrap();
     let expected = (joint - model.log_probability(&given).unwrap()).exp();
     assert!((u - expected).abs() < 1e-9, "{u}, not {expected}");
+}
+
+/// Trees that differ only in the order of inputs are the same.
+#[test]
+fn the_trees_of_a_mixture_are_drawn_once() {
+    let bit = |v| (Variable::new(format!("x{v}"), Domain::Finite(2)), Basis::indicator(2));
+    let rng = &mut ChaCha8Rng::seed_from_u64(1);
+    let trees = ["[[0, 1], [2, 3]]", "[[[0, 1], 2], 3]", "[[3, 2], [1, 0]]"];
+    let circuits = trees.map(|tree| {
+        let tree = RegionTree::parse(tree).unwrap();
+        let circuit = Structure::new(tree, bit).build(Weights::Gaussian, rng).unwrap();
+        orthonormalize(&circuit).unwrap().circuit
+    });
+    let mixture = Mixture::new(circuits.into(), &[0.25, 0.5, 0.35]).unwrap();
+    let found = structure::trees(&mixture);
+    let found: Vec<(usize, f64)> = found.iter().map(|tree| (tree.count, tree.weight)).collect();
+    assert_eq!(found.len(), 2);
+    assert_eq!([found[0].0, found[1].0], [2, 1]);
+    assert!((found[0].1 - 6.0 / 11.0).abs() < 1e-12 && (found[1].1 - 5.0 / 11.0).abs() < 1e-12);
 }
