@@ -1,11 +1,11 @@
 //! The region tree, with the mutual information between the two sides of every merge.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::axis::short;
 use super::canvas::{Anchor, Canvas};
-use crate::circuit::{Circuit, Orthonormal, VariableId};
+use crate::circuit::{Circuit, Layer, Orthonormal};
 use crate::draw::{CellTree, ems, fit, px};
 use crate::mixture::Mixture;
 use crate::structure::MutualInformation;
@@ -35,19 +35,31 @@ pub(super) struct Tree<'a> {
 
 /// The different trees of a mixture, the heaviest first.
 pub(super) fn trees(mixture: &Mixture) -> Vec<Tree<'_>> {
-    let mut found: Vec<(BTreeSet<Vec<VariableId>>, Tree<'_>)> = Vec::new();
+    // A number for each region: that of its variable, or one for each set of regions that are merged.
+    let mut numbers: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+    let mut found: Vec<(usize, Tree<'_>)> = Vec::new();
     for (circuit, weight) in mixture.circuits().zip(mixture.weights()) {
-        let sorted = |mut scope: Vec<VariableId>| {
-            scope.sort_unstable();
-            scope
-        };
-        let regions = circuit.layer_ids().map(|id| sorted(circuit.scope(id).to_vec())).collect();
-        match found.iter_mut().find(|(known, _)| *known == regions) {
+        let mut regions: Vec<usize> = Vec::with_capacity(circuit.num_layers());
+        for layer in circuit.layers() {
+            regions.push(match layer {
+                Layer::Input { variable, .. } => variable.index(),
+                Layer::Sum { input, .. } => regions[input.index()],
+                Layer::Hadamard { inputs } | Layer::Kronecker { inputs } => {
+                    let mut merged: Vec<usize> =
+                        inputs.iter().map(|i| regions[i.index()]).collect();
+                    merged.sort_unstable();
+                    let next = circuit.num_variables() + numbers.len();
+                    *numbers.entry(merged).or_insert(next)
+                }
+            });
+        }
+        let root = regions[circuit.output().index()];
+        match found.iter_mut().find(|(known, _)| *known == root) {
             Some((_, tree)) => {
                 tree.count += 1;
                 tree.weight += weight;
             }
-            None => found.push((regions, Tree { circuit, count: 1, weight })),
+            None => found.push((root, Tree { circuit, count: 1, weight })),
         }
     }
     let mut trees: Vec<Tree<'_>> = found.into_iter().map(|(_, tree)| tree).collect();

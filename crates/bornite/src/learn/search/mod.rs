@@ -174,13 +174,12 @@ pub(crate) fn search(
         if search.state.best.is_some() && used + pace.share_of(epoch) > 1.0 {
             break;
         }
+        let least = search.least(&next);
         let state = &mut search.state;
         let may_grow = !is_lesson && !state.is_mixing;
         let grown = may_grow.then(|| state.grown(candidates, circuit)).flatten();
         let shorter = shorter(options);
         let options = if grown.is_some() { &shorter } else { options };
-        let is_partner = matches!(next, Next::Partner(_));
-        let least = if is_partner { state.least_of_partner(options) } else { f64::NEG_INFINITY };
         let (mut ended, mut epochs) = (false, 0.0);
         let begun = state.used[0];
         let mut now = state.used;
@@ -308,6 +307,18 @@ impl<'a> Search<'a> {
         let may_grow = self.valid.num_variables() <= MAX_GROWN_VARIABLES;
         let has_partners = self.further.partners.as_ref().is_some_and(|p| p.most > 0);
         index < self.ordinary.len() && is_wider && !may_grow && has_partners
+    }
+
+    /// The log-likelihood of the validation rows that a fit has to reach soon, if it is of a partner.
+    fn least(&self, next: &Next) -> f64 {
+        match (next, &self.state.widened, &self.state.best) {
+            (Next::Partner(partner), Some(_), Some((_, best))) => {
+                let (_, options) = &**partner;
+                let emphasis = if options.target.is_empty() { 0.0 } else { options.emphasis };
+                best.best.valid - HOPELESS * (1.0 + emphasis)
+            }
+            _ => f64::NEG_INFINITY,
+        }
     }
 
     /// The best circuit, wider where it is full; `None` if that cannot be or was not better.

@@ -1,6 +1,5 @@
 //! The state of a search, and how checkpoints store it.
 
-use super::HOPELESS;
 use crate::circuit::{Layer, Skeleton};
 use crate::engine::Batch;
 use crate::learn::checkpoint_bytes::{Reader, Writer};
@@ -76,13 +75,6 @@ impl State {
         let can_grow = circuit.variables().len() <= MAX_GROWN_VARIABLES;
         let narrow = self.widened.as_ref().unwrap_or(&candidates[*n].0);
         can_grow.then(|| grown(narrow, &outcome.best.weights, circuit)).flatten()
-    }
-
-    /// The log-likelihood of the validation rows that a partner with these settings has to reach soon.
-    pub(super) fn least_of_partner(&self, options: &FitOptions) -> f64 {
-        let grown = self.best.as_ref().filter(|_| self.widened.is_some());
-        let emphasis = if options.target.is_empty() { 0.0 } else { options.emphasis };
-        grown.map_or(f64::NEG_INFINITY, |(_, best)| best.best.valid - HOPELESS * (1.0 + emphasis))
     }
 
     /// Writes the state, with these fractions of the budget instead of its own.
