@@ -400,3 +400,40 @@ fn small_tables_have_schemas() {
         assert_eq!(schema.decode(&encoded.to_rows()).unwrap().to_csv(), t.to_csv(), "{text}");
     }
 }
+
+/// A repeated number is looked up. A table of one row has none.
+#[test]
+fn repeated_numbers_are_encoded_as_in_a_table_of_their_own() {
+    let rng = &mut ChaCha8Rng::seed_from_u64(2);
+    let mut text = "grid,whole,smooth,day\n".to_owned();
+    for _ in 0..300 {
+        let number = rng.random_range(-400..400);
+        text += &format!(
+            "{:.2},{},{},2024-03-{:02}\n",
+            f64::from(number) / 100.0,
+            number * 3,
+            rng.random::<f64>(),
+            rng.random_range(1..29)
+        );
+    }
+    let schema = Schema::infer(&table(&text), &InferOptions::default()).unwrap();
+    // Between grid points, out of range, and missing.
+    text += "0.015,1,0.5,2024-03-01\n1e9,100000000,-7,2030-03-01\n,,,\n";
+    let rows = table(&text);
+    let count = rows.num_rows();
+    // All rows three times.
+    let order: Vec<usize> = (0..3 * count).map(|row| row * 7 % count).collect();
+    let all = rows.select_rows(&order);
+    for unseen in [Unseen::Score, Unseen::Missing] {
+        let options = EncodeOptions { unseen, ..EncodeOptions::default() };
+        let encoded = schema.encode_with(&all, options).unwrap();
+        for (row, &source) in order.iter().enumerate() {
+            let alone = schema.encode_with(&rows.select_rows(&[source]), options).unwrap();
+            let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+            assert_eq!(bits(encoded.row(row)), bits(alone.row(0)), "row {row}");
+            assert_eq!(encoded.log_jacobian()[row], alone.log_jacobian()[0], "row {row}");
+            let outside = encoded.outside().filter(|cell| cell.0 == row).count();
+            assert_eq!(outside, alone.outside().count(), "row {row}");
+        }
+    }
+}

@@ -223,7 +223,6 @@ impl Coding for Number {
     }
 
     /// The distribution of numbers beyond the bounds and between grid points.
-    /// The distribution of numbers beyond the bounds and between grid points.
     fn outside(&self, _storage: Storage) -> Option<Outside> {
         let (low, high) = self.warp.support().bounds();
         if low == f64::NEG_INFINITY && high == f64::INFINITY && self.grid.is_none() {

@@ -102,21 +102,19 @@ impl Number {
         if let Some(n) = find(&self.atoms, x) {
             return Some((self.places[n], 0.0));
         }
-        let slope = self.warp.log_slope(x);
-        let (u, slope) = match self.grid {
-            None if slope == f64::NEG_INFINITY => return None,
-            None => (self.warp.forward(x), slope),
-            Some(grid) => {
-                let (low, high) = self.warp.support().bounds();
-                if x < low || x > high {
-                    return None;
-                }
-                match self.cell(x) {
-                    (a, b) if b - a > SMALL => (0.5 * a + 0.5 * b, (b - a).ln()),
-                    _ if slope == f64::NEG_INFINITY => return None,
-                    _ => (self.warp.forward(x), slope + grid.unit().ln()),
-                }
+        let (low, high) = self.warp.support().bounds();
+        if x < low || x > high {
+            return None;
+        }
+        let cell = self.grid.map(|_| self.cell(x)).filter(|(a, b)| b - a > SMALL);
+        let (u, slope) = if let Some((a, b)) = cell {
+            (0.5 * a + 0.5 * b, (b - a).ln())
+        } else {
+            let slope = self.warp.log_slope(x);
+            if slope == f64::NEG_INFINITY {
+                return None;
             }
+            (self.warp.forward(x), slope + self.grid.map_or(0.0, |grid| grid.unit().ln()))
         };
         Some((self.beside_atoms(u), slope))
     }
