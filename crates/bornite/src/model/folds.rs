@@ -74,6 +74,10 @@ pub(super) fn fit(
             Err(ModelError::Stopped) if index > 0 => break,
             fit => fit?,
         };
+        if is_taught && functions.is_some() {
+            // Without its lesson, which took too long or was no better, it is much worse than the first one.
+            break;
+        }
         if index == 0 {
             folds.functions = functions;
         }
@@ -275,6 +279,24 @@ mod tests {
         });
         assert_eq!(fit.run(&rows).unwrap().mixture().circuits().len(), 2);
         assert_eq!(used, [16.0; 2]);
+    }
+
+    /// Regression: the lesson was skipped, because the first circuit of such a fold, of width 2, predicted that it takes
+    /// too long; and that circuit counted as much as the one that had its lesson.
+    #[test]
+    fn a_circuit_without_its_lesson_does_not_count() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(8);
+        let x: Vec<f64> = (0..90).map(|_| rng.random()).collect();
+        let y = x.iter().map(|x| x + 0.002 * rng.random::<f64>());
+        let columns = vec![Column::numbers("y", y.collect()), Column::numbers("x", x.clone())];
+        let rows = Table::new(columns).unwrap();
+        // The fraction of the budget that circuits after the first one take at once.
+        let count = |taken: f64| {
+            let fit =
+                Fit::new().on_step(|p, _| Control::Used(if p.fold > 0 { taken } else { 0.0 }));
+            fit.run(&rows).unwrap().mixture().circuits().len()
+        };
+        assert_eq!([count(1e-4), count(0.4)], [MAX_TAUGHT, 1]);
     }
 
     #[test]
