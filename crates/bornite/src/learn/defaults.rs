@@ -297,7 +297,7 @@ impl Defaults {
         let is_affordable = |width: &&usize| cells * (**width as f64).powi(3) <= WORK;
         let width = WIDTHS[..LESSON_WIDTHS].iter().rev().find(is_affordable).unwrap_or(&WIDTHS[0]);
         let own = self.options(*width);
-        let functions = (2 * self.first_functions()).clamp(32, 64);
+        let functions = (2 * self.first_functions()).clamp(64, 96);
         let lesson = Self { rows: LESSON_ROWS, ..*self }.options(*width);
         let lesson = FitOptions { epochs: LESSON_EPOCHS, patience: 1, functions, ..lesson };
         [lesson, FitOptions { rate: 0.3 * own.rate, functions, ..own }]

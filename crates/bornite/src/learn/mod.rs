@@ -49,7 +49,7 @@ pub use progress::{Control, Epoch, Fitted, Progress, Snapshot};
 pub use quota::Quota;
 pub use search::{BestFit, fit_best, used_budget};
 pub(crate) use search::{Found, Further, Lesson, has_candidates, search};
-pub(crate) use teacher::Teacher;
+pub(crate) use teacher::{Teacher, Unit};
 pub use trial::most_promising;
 pub(crate) use widen::largest_width;
 pub use workers::Workers;

@@ -863,7 +863,7 @@ fn a_search_leaves_out_circuits_that_it_cannot_finish() {
             FitOptions { epochs: 20, patience: 20, ..Defaults::of(60, 60).options(width) };
         (structure.skeleton().unwrap(), options)
     };
-    let candidates = [1, 2, 4, 8].map(candidate);
+    let candidates = [2, 4, 16, 32].map(candidate);
     let variables = candidates[0].0.variables().to_vec();
     let train = Batch::from_rows(&variables, &values[..60 * 60]).unwrap();
     let valid = Batch::from_rows(&variables, &values[60 * 60..]).unwrap();

@@ -15,12 +15,12 @@ use super::rows::{FitData, FitInput, Split};
 use super::{EpochInfo, Info, Model, ModelError, ModelOptions, StructureKind};
 use crate::basis::Basis;
 use crate::circuit::{Layer, Orthonormal, Skeleton};
-use crate::data::Schema;
+use crate::data::{ColumnSchema, Schema};
 use crate::domain::{Domain, Variable};
 use crate::engine::{Batch, Engine};
 use crate::learn::{
     self, BestFit, Control, Defaults, Effort, FitOptions, Fitted, Found, Further, LESSON_ROWS,
-    Lesson, Partners, Progress, Quota, Rows, Snapshot, Starts, Teacher, exceed_chance,
+    Lesson, Partners, Progress, Quota, Rows, Snapshot, Starts, Teacher, Unit, exceed_chance,
     largest_width, most_promising, search, share_of_second,
 };
 use crate::mixture::{Mixture, log_sum};
@@ -362,18 +362,37 @@ impl Candidates<'_> {
         !is_given && !is_quick && self.schema.image().is_none() && Teacher::is_for(first, self.rows)
     }
 
-    /// Fits a teacher and samples rows from it.
+    /// Fits teachers, with and without the units of columns, and samples rows from the better one.
     fn teach(&self, first: &Skeleton, rows: [&Batch; 2], quota: &Quota) -> Option<Lesson> {
         if quota.used() > LATEST_TEACHER {
             return None;
         }
         let seed = self.options.seed;
-        let (teacher, mut valid) = Teacher::fit(first, rows, seed, quota)?;
+        let (units, none) = (self.units(), vec![None; first.variables().len()]);
+        let teachers = [&none[..], &units].into_iter();
+        let teachers = teachers.filter_map(|units| Teacher::fit(first, units, rows, seed, quota));
+        let (teacher, mut valid) = teachers.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         let [FitOptions { target, emphasis, .. }, _] = self.lesson_settings();
         if !target.is_empty() {
             valid += emphasis * teacher.mean_of_target(rows[1], &target, valid);
         }
         Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid })
+    }
+
+    /// The units of the variables, of columns of numbers.
+    fn units(&self) -> Vec<Option<Unit>> {
+        let unit = |column: &ColumnSchema| {
+            let coding = column.kind.coding();
+            coding.position(0.0)?;
+            // Not its number, which may be rounded.
+            Unit::new(|u| coding.term(column.storage, 0, u).unwrap_or(f64::NAN))
+        };
+        let of_column = |n: usize| {
+            let variables = self.schema.variables_of(n);
+            let unit = (variables.len() == 1).then(|| unit(&self.schema.columns()[n])).flatten();
+            std::iter::repeat_n(unit, variables.len())
+        };
+        (0..self.schema.columns().len()).flat_map(of_column).collect()
     }
 
     /// The model's mixture: that of a search, perhaps with the circuits of a decoder, or the circuit of independent columns;

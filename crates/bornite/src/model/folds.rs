@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn noise_has_independent_columns() {
         let rng = &mut ChaCha8Rng::seed_from_u64(5);
-        let mut noise = || (0..100).map(|_| rng.random::<f64>()).collect();
+        let mut noise = || (0..300).map(|_| rng.random::<f64>()).collect();
         let columns = ["a", "b", "c"].map(|name| Column::numbers(name, noise()));
         let model = Fit::new().epochs(4).run(&Table::new(columns.into()).unwrap()).unwrap();
         assert_eq!(model.mixture().circuits().len(), 1);

@@ -286,17 +286,15 @@ impl ColumnEncoder<'_> {
         let mut memo = Memo::new(domains.len(), rows);
         for row in 0..rows {
             let key = number_bits(column, row);
-            let slope = match key.and_then(|key| memo.get(key, &mut values)) {
-                Some(log) => Slope { log, outside: None },
-                None => {
-                    values.fill(f64::NAN);
-                    let slope =
-                        self.encode(row, &mut values, unseen).map_err(|error| (row, error))?;
-                    if let (Some(key), None) = (key, &slope.outside) {
-                        memo.set(key, &values, slope.log);
-                    }
-                    slope
+            let slope = if let Some(log) = key.and_then(|key| memo.get(key, &mut values)) {
+                Slope { log, outside: None }
+            } else {
+                values.fill(f64::NAN);
+                let slope = self.encode(row, &mut values, unseen).map_err(|error| (row, error))?;
+                if let (Some(key), None) = (key, &slope.outside) {
+                    memo.set(key, &values, slope.log);
                 }
+                slope
             };
             match slope.outside {
                 Some(cell) => outside.push((row, slope.log, cell)),

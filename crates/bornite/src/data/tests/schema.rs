@@ -1,3 +1,4 @@
+use std::fmt::Write;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use super::*;
@@ -408,13 +409,9 @@ fn repeated_numbers_are_encoded_as_in_a_table_of_their_own() {
     let mut text = "grid,whole,smooth,day\n".to_owned();
     for _ in 0..300 {
         let number = rng.random_range(-400..400);
-        text += &format!(
-            "{:.2},{},{},2024-03-{:02}\n",
-            f64::from(number) / 100.0,
-            number * 3,
-            rng.random::<f64>(),
-            rng.random_range(1..29)
-        );
+        let (grid, smooth) = (f64::from(number) / 100.0, rng.random::<f64>());
+        let (whole, day) = (number * 3, rng.random_range(1..29));
+        writeln!(text, "{grid:.2},{whole},{smooth},2024-03-{day:02}").unwrap();
     }
     let schema = Schema::infer(&table(&text), &InferOptions::default()).unwrap();
     // Between grid points, out of range, and missing.

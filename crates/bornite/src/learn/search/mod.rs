@@ -54,6 +54,10 @@ const MARGIN: f64 = 0.05;
 /// A search ends after this many partners that do not improve the mixture. The first has another
 /// kind of tree, which may not suit the rows, and the second does not.
 const MAX_REJECTED: usize = 2;
+/// On tables with at most this many cells, a lesson comes before wider circuits if the teacher is better than the best
+/// candidate by this many nats: they would hardly get there, and take longer.
+const MAX_EARLY_CELLS: usize = 50_000;
+const EARLY_GAIN: f64 = 1.0;
 /// A partner of a circuit that has become wider ends after this fraction of its epochs if it is worse
 /// by this many nats. It starts from scratch and does not grow, so it would hardly catch up, and would
 /// get little weight.
@@ -127,7 +131,7 @@ pub(crate) struct Further<'a> {
 /// too small for half as many epochs as the previous candidate took, and partners use the time.
 /// If a teacher is better than the best candidate, the second-to-last candidate
 /// learns from the lesson's rows. If it is then the best, the last candidate continues from there
-/// with the training rows. Finally, partners of the best candidate are fitted until two of them have
+/// with the training rows. On small tables, this comes first if the teacher is much better. Finally, partners of the best candidate are fitted until two of them have
 /// not improved the mixture. If the best circuit became wider and a partner is much worse after a
 /// quarter of its epochs, the partner ends there. A candidate that learned from a lesson has no partners.
 pub(crate) fn search(
@@ -149,7 +153,8 @@ pub(crate) fn search(
     let (mut lesson_starts, lesson) = (Starts::within(&starts.quota), OnceCell::new());
     let (mut pace, mut last_epochs) = (Pace::default(), 0.0);
     let valid = all.valid;
-    let mut search = Search { candidates, ordinary, valid, further, state, mixing: None };
+    let is_small = all.train.len().saturating_mul(valid.num_variables()) <= MAX_EARLY_CELLS;
+    let mut search = Search { candidates, ordinary, valid, is_small, further, state, mixing: None };
     while let Some(next) = search.next(&lesson)? {
         let num_fitted = search.state.num_fitted;
         let (place, index, (circuit, options)) = match &next {
@@ -246,6 +251,7 @@ struct Search<'a> {
     /// The candidates that do not learn from a lesson.
     ordinary: &'a [(Skeleton, FitOptions)],
     valid: &'a Batch,
+    is_small: bool,
     further: &'a Further<'a>,
     state: State,
     mixing: Option<Mixing<'a>>,
@@ -266,6 +272,11 @@ impl<'a> Search<'a> {
         if !self.state.is_mixing {
             let sizes: Vec<[usize; 2]> =
                 self.ordinary.iter().map(|(_, o)| [o.width, o.functions]).collect();
+            if let Some(index) =
+                self.next_lesson(known, lesson, self.is_small.then_some(EARLY_GAIN))
+            {
+                return Ok(Some(Next::Candidate(index)));
+            }
             let mut index = next(&self.state.tried, &sizes, margin(self.valid));
             let is_narrower =
                 |n: usize| known.is_some_and(|(best, _)| sizes[n][0] < sizes[best][0]);
@@ -275,11 +286,8 @@ impl<'a> Search<'a> {
                 }
                 index = index.filter(|_| self.state.widened.is_none());
             }
-            if let (None, Some(teach), Some(known)) = (index, self.further.teach, known) {
-                // All others have been tried.
-                let lesson = lesson.get_or_init(teach).as_ref();
-                index = lesson.and_then(|l| next_lesson(&self.state.tried, known, l, sizes.len()));
-            }
+            // If all others have been tried.
+            index = index.or_else(|| self.next_lesson(known, lesson, Some(0.0)));
             if let Some(index) = index {
                 return Ok(Some(Next::Candidate(index)));
             }
@@ -297,6 +305,23 @@ impl<'a> Search<'a> {
         let next = || (partners.of)(&settings, state.num_fitted);
         let partner = is_open.then(next).flatten();
         Ok(partner.map(|partner| Next::Partner(Box::new(partner))))
+    }
+
+    /// The next candidate that learns from a lesson, given the best candidate and its value: see [`search`]. The teacher
+    /// must be better by this much.
+    fn next_lesson(
+        &self,
+        known: Option<(usize, f64)>,
+        lesson: &OnceCell<Option<Lesson>>,
+        gain: Option<f64>,
+    ) -> Option<usize> {
+        let (teach, (best, value), gain) = (self.further.teach?, known?, gain?);
+        let (first, tried) = (self.ordinary.len(), &self.state.tried);
+        if tried.iter().any(|(n, _)| *n == first) {
+            return (best == first && tried.last()?.0 == first).then_some(first + 1);
+        }
+        let lesson = lesson.get_or_init(teach).as_ref()?;
+        (lesson.valid > value + gain).then_some(first)
     }
 
     /// Whether a candidate need not be tried if there is little time for it: if it is wider than the
@@ -496,21 +521,6 @@ const FIRST_WIDTH: usize = 2;
 /// The index of the first number of functions to try, among all numbers.
 const FIRST_FUNCTIONS: usize = 1;
 
-/// The next candidate that learns from a lesson, given the best candidate and its value: see
-/// [`search`].
-fn next_lesson(
-    tried: &[(usize, f64)],
-    (best, value): (usize, f64),
-    lesson: &Lesson,
-    first: usize,
-) -> Option<usize> {
-    match tried.last()?.0 {
-        last if last < first => (lesson.valid > value).then_some(first),
-        last if last == first && best == first => Some(first + 1),
-        _ => None,
-    }
-}
-
 /// The next candidate to try. A value is better if it is higher by more than the margin.
 ///
 /// Starting from the best one, these are tried in order: the next number of functions, unless more
@@ -521,9 +531,13 @@ pub(super) fn next(
     candidates: &[[usize; 2]],
     margin: f64,
 ) -> Option<usize> {
-    if tried.iter().any(|(n, _)| *n >= candidates.len()) {
+    let is_best = |value: f64| tried.iter().all(|(_, other)| *other <= value);
+    if tried.iter().any(|(n, value)| *n >= candidates.len() && is_best(*value)) {
         return None;
     }
+    let tried: Vec<(usize, f64)> =
+        tried.iter().filter(|(n, _)| *n < candidates.len()).copied().collect();
+    let tried = &tried[..];
     let axis = |n: usize| {
         let mut values: Vec<usize> = candidates.iter().map(|c| c[n]).collect();
         values.sort_unstable();

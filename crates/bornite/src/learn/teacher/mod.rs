@@ -4,6 +4,7 @@
 mod normal;
 #[cfg(test)]
 mod tests;
+mod unit;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -16,6 +17,7 @@ use crate::domain::{Domain, Variable};
 use crate::engine::Batch;
 use crate::linalg::{Matrix, cholesky};
 use normal::{Component, Conditional, LOG_ROOT, Marginal, distribution, normal, quantile};
+pub(crate) use unit::Unit;
 
 /// The numbers of components to try, as long as the validation likelihood improves.
 const COMPONENTS: [usize; 6] = [1, 2, 4, 8, 16, 32];
@@ -47,12 +49,18 @@ enum Column {
     Atoms(Vec<f64>, Vec<f64>, usize),
 }
 
+/// The units of variables, by variable; `None` for normal scores.
+pub(crate) type Units = [Option<Unit>];
+
 /// A mixture over the rows of a table. In each component, the values of finite variables are
-/// independent, and the *scores* of continuous variables are jointly normal. The score of a value at
-/// the fraction u of its interval is Φ⁻¹(u).
+/// independent, and the *scores* of continuous variables are jointly normal. The normal score of a
+/// value at the fraction u of its interval is Φ⁻¹(u). A variable with a unit has scores in that unit
+/// instead: columns that are proportional, or sums of others, have normal scores whose relations may
+/// be far from straight lines.
 #[derive(Clone, Debug)]
-pub(crate) struct Teacher {
+pub(crate) struct Teacher<'a> {
     variables: Vec<Variable>,
+    units: &'a Units,
     columns: Vec<Column>,
     components: Vec<Component>,
 }
@@ -62,18 +70,21 @@ struct Rows {
     batch: Batch,
     /// The scores of all continuous variables, row by row; NaN if missing.
     scores: Vec<f64>,
+    /// For every row, the sum over its scores of ln ds/dv, where v is the fraction of the interval.
+    slopes: Vec<f64>,
     dimension: usize,
 }
 
 impl Rows {
-    fn new(variables: &[Variable], batch: &Batch, dimension: usize) -> Self {
-        let scores = scores(variables, batch, dimension);
+    fn new(variables: &[Variable], units: &Units, batch: &Batch, dimension: usize) -> Self {
+        let (scores, slopes) = scores(variables, units, batch, dimension);
         let rows: Vec<&[f64]> = scores.chunks_exact(dimension).collect();
         let pattern = |row: usize| rows[row].iter().map(|z| z.is_nan());
         let mut order: Vec<usize> = (0..batch.len()).collect();
         order.sort_by(|&a, &b| pattern(a).cmp(pattern(b)));
         let scores = order.iter().flat_map(|&row| rows[row]).copied().collect();
-        Self { batch: batch.select(&order), scores, dimension }
+        let slopes = order.iter().map(|&row| slopes[row]).collect();
+        Self { batch: batch.select(&order), scores, slopes, dimension }
     }
 
     fn len(&self) -> usize {
@@ -90,7 +101,7 @@ impl Rows {
     }
 }
 
-impl Teacher {
+impl<'a> Teacher<'a> {
     /// The number of continuous variables, if a mixture can be fitted: at least two and not too many,
     /// all of them intervals with or without atoms, and all other variables finite.
     fn dimension(circuit: &Skeleton, rows: usize) -> Option<usize> {
@@ -119,6 +130,7 @@ impl Teacher {
     /// rows; `None` if no mixture can be fitted.
     pub(crate) fn fit(
         circuit: &Skeleton,
+        units: &'a Units,
         [train, valid]: [&Batch; 2],
         seed: u64,
         quota: &Quota,
@@ -127,11 +139,12 @@ impl Teacher {
         let dimension = Self::dimension(circuit, train.len())?;
         let end = quota.after(MAX_QUOTA_SHARE);
         let has_budget = &|| quota.used() < end;
-        let [train, valid] = [train, valid].map(|rows| Rows::new(variables, rows, dimension));
+        let [train, valid] =
+            [train, valid].map(|rows| Rows::new(variables, units, rows, dimension));
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(4);
         let all = vec![1.0; train.len()];
-        let whole = Self::maximize(1, variables, &train, &all, None, None)?;
+        let whole = Self::maximize(1, (variables, units), &train, &all, None, None)?;
         let mut best: Option<(Self, f64)> = None;
         for count in COMPONENTS {
             if count > 1 && (train.len() < 5 * count || !has_budget()) {
@@ -150,7 +163,7 @@ impl Teacher {
     /// The mean of log p(target | rest) over rows, given the mean of log p(row).
     pub(crate) fn mean_of_target(&self, rows: &Batch, target: &[usize], whole: f64) -> f64 {
         let dimension = self.components[0].mean.len();
-        let rest = Rows::new(&self.variables, &rows.without(target), dimension);
+        let rest = Rows::new(&self.variables, self.units, &rows.without(target), dimension);
         whole - self.mean_log_likelihood(&rest)
     }
 
@@ -162,7 +175,7 @@ impl Teacher {
         rng: &mut impl Rng,
         has_budget: &dyn Fn() -> bool,
     ) -> Option<Self> {
-        let variables = &self.variables[..];
+        let variables = (&self.variables[..], self.units);
         let mut shares = first_shares(count, rows, rng);
         let factor = &self.components[0].factor;
         let spread =
@@ -194,7 +207,7 @@ impl Teacher {
     /// covariance `expected`, if any, counts as two more rows than there are scores.
     fn maximize(
         count: usize,
-        variables: &[Variable],
+        (variables, units): (&[Variable], &'a Units),
         rows: &Rows,
         shares: &[f64],
         before: Option<&Self>,
@@ -270,7 +283,7 @@ impl Teacher {
             Some(Component { weight, mean, factor: cholesky(&covariance)? })
         });
         let components = components.collect::<Option<Vec<_>>>()?;
-        Some(Self { variables: variables.to_vec(), columns, components })
+        Some(Self { variables: variables.to_vec(), units, columns, components })
     }
 
     /// log wₖ pₖ of the observed values of the rows from `first` on, for each row and k.
@@ -308,14 +321,7 @@ impl Teacher {
         let blocks = logs.par_chunks_mut(BLOCK * count).enumerate();
         blocks.for_each(|(n, logs)| self.logs(rows, n * BLOCK, logs));
         let of = |(row, logs): (usize, &mut [f64])| {
-            // The density of u is that of its score z, divided by du/dz, the normal density.
-            let slope: f64 = rows
-                .score(row)
-                .iter()
-                .filter(|z| !z.is_nan())
-                .map(|z| 0.5 * z * z + LOG_ROOT)
-                .sum();
-            softmax(logs) + slope - self.log_lengths(&rows.batch, row)
+            softmax(logs) + rows.slopes[row] - self.log_lengths(&rows.batch, row)
         };
         let sum: f64 = logs.chunks_exact_mut(count).enumerate().map(of).sum();
         sum / rows.len().max(1) as f64
@@ -347,10 +353,14 @@ impl Teacher {
                 let moved = c.factor.row(i)[..=i].iter().zip(&noise).map(|(l, e)| l * e);
                 c.mean[i] + moved.sum::<f64>()
             };
-            for (variable, column) in self.variables.iter().zip(&self.columns) {
+            for ((variable, unit), column) in
+                self.variables.iter().zip(self.units).zip(&self.columns)
+            {
                 let at = |place: usize| {
                     let (a, b) = interval(&variable.domain).unwrap_or((0.0, 1.0));
-                    (a + (b - a) * distribution(score(place))).clamp(a, b)
+                    let score = score(place);
+                    let z = unit.as_ref().map_or(score, |unit| unit.normal(score));
+                    (a + (b - a) * distribution(z)).clamp(a, b)
                 };
                 let drawn = |logs: &[f64], rng: &mut ChaCha8Rng| {
                     choose(logs.iter().skip(k).step_by(components).map(|p| p.exp()), rng)
@@ -387,18 +397,31 @@ fn is_score(domain: &Domain, x: f64) -> bool {
     !x.is_nan() && !is_atom
 }
 
-/// The scores of all rows.
-fn scores(variables: &[Variable], rows: &Batch, dimension: usize) -> Vec<f64> {
+/// The scores of all rows, and the sums of the logs of their slopes.
+fn scores(
+    variables: &[Variable],
+    units: &Units,
+    rows: &Batch,
+    dimension: usize,
+) -> (Vec<f64>, Vec<f64>) {
     let mut scores = Vec::with_capacity(rows.len() * dimension);
-    for row in 0..rows.len() {
-        for (v, variable) in variables.iter().enumerate() {
+    let mut slopes = vec![0.0; rows.len()];
+    for (row, slopes) in slopes.iter_mut().enumerate() {
+        for (v, (variable, unit)) in variables.iter().zip(units).enumerate() {
             let Some((a, b)) = interval(&variable.domain) else { continue };
             let x = rows.value(row, v);
-            let is_score = is_score(&variable.domain, x);
-            scores.push(if is_score { quantile((x - a) / (b - a)) } else { f64::NAN });
+            if !is_score(&variable.domain, x) {
+                scores.push(f64::NAN);
+                continue;
+            }
+            let z = quantile((x - a) / (b - a));
+            let (score, log_slope) = unit.as_ref().map_or((z, 0.0), |unit| unit.score(z));
+            scores.push(score);
+            // dz/dv is the inverse of the normal density.
+            *slopes += log_slope + 0.5 * z * z + LOG_ROOT;
         }
     }
-    scores
+    (scores, slopes)
 }
 
 /// Initial responsibilities: each row mostly belongs to the nearest of some random rows, which are

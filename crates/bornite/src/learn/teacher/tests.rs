@@ -45,7 +45,9 @@ fn teachers_learn_correlations_atoms_and_labels() {
     values[10] = f64::NAN;
     let train = Batch::from_rows(circuit.variables(), &values).unwrap();
     let valid = Batch::from_rows(circuit.variables(), &rows(1000, rng)).unwrap();
-    let (teacher, value) = Teacher::fit(&circuit, [&train, &valid], 1, &Quota::default()).unwrap();
+    let (teacher, value) =
+        Teacher::fit(&circuit, &[None, None, None], [&train, &valid], 1, &Quota::default())
+            .unwrap();
     // The entropy of the atom, a label that two components represent, and ½ ln(1 / (1 − ρ²)) if y
     // is not an atom.
     let atom = 0.2 * 0.2_f64.ln() + 0.8 * 0.8_f64.ln();
@@ -111,7 +113,8 @@ fn a_used_up_budget_ends_a_teacher() {
     let circuit = circuit();
     let rows = Batch::from_rows(circuit.variables(), &rows(500, rng)).unwrap();
     let spent = Quota::new(|| 2.0);
-    let (teacher, value) = Teacher::fit(&circuit, [&rows, &rows], 1, &spent).unwrap();
+    let (teacher, value) =
+        Teacher::fit(&circuit, &[None, None, None], [&rows, &rows], 1, &spent).unwrap();
     assert!(teacher.components.len() == 1 && value.is_finite());
 }
 
@@ -129,7 +132,10 @@ fn only_labels_or_other_domains_have_no_teacher() {
         let rng = &mut ChaCha8Rng::seed_from_u64(1);
         let circuit = structure.build(Weights::Haar, rng).unwrap();
         let rows = Batch::from_rows(circuit.variables(), &[0.0, 1.0, 1.0, 0.0]).unwrap();
-        assert!(Teacher::fit(&circuit, [&rows, &rows], 1, &Quota::default()).is_none());
+        assert!(
+            Teacher::fit(&circuit, &[None, None, None], [&rows, &rows], 1, &Quota::default())
+                .is_none()
+        );
     }
 }
 
@@ -139,4 +145,47 @@ fn quantiles_invert_the_distribution() {
         assert!((quantile(distribution(z)) - z).abs() < 1e-6 * (1.0 + z.exp()), "{z}");
     }
     assert_eq!([quantile(0.0), quantile(1.0)], [-MAX_SCORE, MAX_SCORE]);
+}
+
+/// x + y = z in the table, where x and y are log-normal: a straight line in the units of the columns
+/// only.
+#[test]
+fn units_straighten_sums() {
+    let rng = &mut ChaCha8Rng::seed_from_u64(3);
+    let number = |u: f64| (0.8 * quantile(u)).exp();
+    let of = |x: f64| distribution(x.ln() / 0.8);
+    let mut rows = |count: usize| {
+        let mut values = Vec::new();
+        for _ in 0..count {
+            let (a, b) = (normal(rng), normal(rng));
+            let (x, y) = ((0.8 * a).exp(), (0.8 * b).exp());
+            values.extend([distribution(a), distribution(b), of(x + y + 0.02 * normal(rng))]);
+        }
+        values
+    };
+    let leaf = |v: usize| {
+        let unit = Domain::Interval(0.0, 1.0);
+        (Variable::new(format!("x{v}"), unit), Basis::legendre(4, 0.0, 1.0).unwrap())
+    };
+    let structure = Structure::new(RegionTree::balanced(3), leaf).width(2);
+    let circuit = structure.build(Weights::Haar, &mut ChaCha8Rng::seed_from_u64(1)).unwrap();
+    let [train, valid] =
+        [600, 600].map(|n| Batch::from_rows(circuit.variables(), &rows(n)).unwrap());
+    let units = vec![Some(Unit::new(number).unwrap()); 3];
+    let fit =
+        |units| Teacher::fit(&circuit, units, [&train, &valid], 1, &Quota::default()).unwrap();
+    let ((_, normal), (teacher, own)) = (fit(&[None, None, None]), fit(&units));
+    assert!(own > normal + 0.3, "{own} and {normal}");
+    // Samples have the same distribution as rows.
+    let samples = teacher.sample(600, 5).unwrap();
+    let both = [&samples, &valid].map(|batch| {
+        let ratio = |row| {
+            let [x, y, z] = [0, 1, 2].map(|v| number(batch.value(row, v)));
+            ((x + y) / z - 1.0).abs()
+        };
+        let mut ratios: Vec<f64> = (0..600).map(ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios[300]
+    });
+    assert!(both[0] < 3.0 * both[1], "{both:?}");
 }
