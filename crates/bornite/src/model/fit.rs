@@ -1,6 +1,6 @@
 //! Fits a model to a table.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -71,6 +71,8 @@ pub(super) struct FittedModel {
     pub(super) model: Model,
     /// The number of input functions that the validation rows prefer; `None` if a teacher determined it.
     pub(super) functions: Option<usize>,
+    /// Whether the fit was to learn from a teacher that is better than the model, and has not.
+    pub(super) lacks_lesson: bool,
 }
 
 impl Model {
@@ -128,7 +130,12 @@ impl Model {
         if let Some(tree) = &taught_tree {
             candidates.extend(fits.circuits_over(tree, &fits.lesson_settings())?);
         }
-        let teach = || fits.teach(&candidates[0].0, both, quota);
+        let best_teacher = Cell::new(f64::INFINITY);
+        let teach = || {
+            let lesson = fits.teach(&candidates[0].0, both, quota)?;
+            best_teacher.set(lesson.valid);
+            Some(lesson)
+        };
         let teach = taught_tree.is_some().then_some(&teach as &dyn Fn() -> Option<Lesson>);
         let partner = |settings: &FitOptions, n: usize| match start {
             Some(model) => continued_circuit(model, settings, n + 1),
@@ -143,11 +150,13 @@ impl Model {
         // Before the search, which takes all the time there is.
         let decoded = fits.circuits_of_decoder(tree.as_ref(), rows, starts)?;
         let found = search(&candidates, rows, &further, checkpoint, starts, progress)?;
-        let Some(Found { best: BestFit { index, fit, .. }, partners, weights }) = found else {
+        let Some(Found { best: BestFit { index, fit, tried }, partners, weights }) = found else {
             unreachable!("there is a width to try")
         };
         let width = fits.width_of(&fit.circuit, &candidates[index].1);
         let functions = (index < num_ordinary).then_some(candidates[index].1.functions);
+        let had_lesson = tried.iter().any(|(n, _)| *n >= num_ordinary);
+        let lacks_lesson = is_taught && !had_lesson && best_teacher.get() > fit.valid;
         let found = mixture(fit.circuit, partners, &weights);
         let (mixture, width, logs) = fits.finish((found, width), decoded, tree.as_ref(), both)?;
         let info = Info {
@@ -164,7 +173,8 @@ impl Model {
             note: start.and_then(|model| model.info.note.clone()),
             target: options.target.clone(),
         };
-        Ok(FittedModel { model: Self::new(schema.clone(), mixture, info), functions })
+        let model = Self::new(schema.clone(), mixture, info);
+        Ok(FittedModel { model, functions, lacks_lesson })
     }
 }
 

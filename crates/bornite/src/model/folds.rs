@@ -68,14 +68,14 @@ pub(super) fn fit(
         let from = current.take();
         let input = FitInput { checkpoint: from.as_deref(), fold, ..*given };
         let fit = Model::fit_from(&input, &settings, &quota_of_fold, on_rows, &mut step);
-        let FittedModel { model, functions } = match fit {
+        let FittedModel { model, functions, lacks_lesson } = match fit {
             // An unfinished circuit would count as much as the others.
             Ok(_) | Err(ModelError::Stopped) if is_stopped && index > 0 => break,
             Err(ModelError::Stopped) if index > 0 => break,
             fit => fit?,
         };
-        if is_taught && functions.is_some() {
-            // Without its lesson, which took too long or was no better, it is much worse than the first one.
+        if lacks_lesson {
+            // There was no time for it. The model is much worse than the first one, but would count as much.
             break;
         }
         if index == 0 {
