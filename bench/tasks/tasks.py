@@ -397,6 +397,8 @@ def main():
         sets += tables(args.data, rows)
     sets = [data for data in sets if not args.only or data.name in args.only]
     results, load = Results(), os.getloadavg()[0]
+    given = {"--data": "DIRECTORY" if args.data else None, "--rows": args.rows, "--effort": args.effort}
+    flags = "".join(f" {name} {value}" for name, value in given.items() if value) + (" --quick" if args.quick else "")
     for seed in range(seeds):
         for data in sets:
             if "impute" in args.tasks:
@@ -409,12 +411,16 @@ def main():
                 anomalies(data, seed, results, effort)
             if "novelties" in args.tasks and data.label:
                 novelties(data, seed, results, effort)
-    given = {"--data": "DIRECTORY" if args.data else None, "--rows": args.rows, "--seeds": args.seeds, "--effort": args.effort}
-    flags = "".join(f" {name} {value}" for name, value in given.items() if value) + (" --quick" if args.quick else "")
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end"
-    counted = f"{seeds} seed{'s' if seeds > 1 else ''}"
-    settings = {"flags": flags, "seeds": counted, "rows": rows, "effort": effort, "machine": machine}
-    args.output.write_text(page(results, settings), encoding="utf-8")
+        # After every seed, so that a run that is cut short leaves a page too.
+        done = seed + 1
+        settings = {
+            "flags": f"{flags} --seeds {done}",
+            "seeds": f"{done} seed{'s' if done > 1 else ''}",
+            "rows": rows,
+            "effort": effort,
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f} at the start and {os.getloadavg()[0]:.1f} at the end",
+        }
+        args.output.write_text(page(results, settings), encoding="utf-8")
 
 
 if __name__ == "__main__":
