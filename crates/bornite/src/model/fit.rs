@@ -95,12 +95,7 @@ impl Model {
         let learned = circuits.unwrap_or_default();
         let (starts, mut stopped) = (&mut Starts::within(quota).with_learned(learned), false);
         let [train_slope, valid_slope] = data.slopes();
-        let in_data_units = |p: &Progress| Progress {
-            train: p.train + train_slope,
-            valid: p.valid.map(|valid| valid + valid_slope),
-            best: p.best.map(|best| best + valid_slope),
-            ..*p
-        };
+        let in_data_units = |p: &Progress| in_data_units(p, [train_slope, valid_slope]);
         let choice = match (start, checkpoint) {
             (Some(model), _) => Some(fits.continue_from(model)),
             (None, Some(bytes)) => fits.resume_from(bytes, train_rows)?,
@@ -130,12 +125,7 @@ impl Model {
         if let Some(tree) = &taught_tree {
             candidates.extend(fits.circuits_over(tree, &fits.lesson_settings())?);
         }
-        let best_teacher = Cell::new(f64::INFINITY);
-        let teach = || {
-            let lesson = fits.teach(&candidates[0].0, both, quota)?;
-            best_teacher.set(lesson.valid);
-            Some(lesson)
-        };
+        let teach = || fits.teach(&candidates[0].0, both, quota);
         let teach = taught_tree.is_some().then_some(&teach as &dyn Fn() -> Option<Lesson>);
         let partner = |settings: &FitOptions, n: usize| match start {
             Some(model) => continued_circuit(model, settings, n + 1),
@@ -156,7 +146,7 @@ impl Model {
         let width = fits.width_of(&fit.circuit, &candidates[index].1);
         let functions = (index < num_ordinary).then_some(candidates[index].1.functions);
         let had_lesson = tried.iter().any(|(n, _)| *n >= num_ordinary);
-        let lacks_lesson = is_taught && !had_lesson && best_teacher.get() > fit.valid;
+        let lacks_lesson = is_taught && !had_lesson && fits.teacher.get() > fit.valid;
         let found = mixture(fit.circuit, partners, &weights);
         let (mixture, width, logs) = fits.finish((found, width), decoded, tree.as_ref(), both)?;
         let info = Info {
@@ -190,7 +180,18 @@ impl FitData<'_> {
         let functions = options.functions.unwrap_or_else(|| defaults.first_functions());
         let defaults = defaults.with_values(num_values(schema, functions));
         let (allowance, information, bases) = (self.allowance, OnceCell::new(), RefCell::default());
-        Candidates { schema, options, defaults, rows, allowance, information, bases }
+        let teacher = Cell::new(f64::INFINITY);
+        Candidates { schema, options, defaults, rows, allowance, information, bases, teacher }
+    }
+}
+
+/// A step's progress in the units of the data.
+fn in_data_units(p: &Progress, [train, valid]: [f64; 2]) -> Progress {
+    Progress {
+        train: p.train + train,
+        valid: p.valid.map(|p| p + valid),
+        best: p.best.map(|best| best + valid),
+        ..*p
     }
 }
 
@@ -267,6 +268,8 @@ struct Candidates<'a> {
     information: OnceCell<Option<MutualInformation>>,
     /// The input functions of all variables, by their number: the same for all circuits.
     bases: RefCell<BTreeMap<usize, Arc<[Basis]>>>,
+    /// The mean objective of the validation rows under the teacher; infinite before there is one.
+    teacher: Cell<f64>,
 }
 
 impl Candidates<'_> {
@@ -386,6 +389,7 @@ impl Candidates<'_> {
         if !target.is_empty() {
             valid += emphasis * teacher.mean_of_target(rows[1], &target, valid);
         }
+        self.teacher.set(valid);
         Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid })
     }
 
