@@ -6,7 +6,7 @@ use crate::structure::Widths;
 ///
 /// | setting | value |
 /// |---|---|
-/// | widths | 8, then 16, 24 and 32 as long as the validation likelihood improves, or else 12, or else 4 and 2. A width w is tried only if n d w³ is at most 2.5 10¹⁰, or 2.5 n d w⁴ if all rows have missing values. With 20 million cells n d or more, only 16, or 8 with missing values. With up to 48 variables, 8 and 16; after that, a circuit becomes wider only where it is full, as long as that improves it and at the same limit of its cost |
+/// | widths | 8, then 16, 24 and 32 as long as the validation likelihood improves, or else 12, or else 4 and 2. A width w is tried only if n d w³ is at most 2.5 10¹⁰, or 2.5 n d w⁴ if all rows have missing values. With 20 million cells n d or more, only 16, or 8 with missing values. In a fit of a table without a time limit, only while the epochs of all its circuits cost at most 2.5 10¹¹, updates included. With up to 48 variables, 8 and 16; after that, a circuit becomes wider only where it is full, as long as that improves it and at the same limit of its cost |
 /// | squares | twice the width; this is also the number of components of the initial mixture, unless they share parameters: then there are 256 |
 /// | batch | n / 150, between 32 and 256; 512 with 20 million cells or more |
 /// | rate | 0.01 / width at a batch of 128, proportional to the square root of the batch; 2.5 times that for up to 24 variables with at least 8 values on average (see [`with_values`](Self::with_values)); 0.16 / width with 20 million cells or more |
@@ -272,6 +272,18 @@ impl Defaults {
             roughness: ROUGHNESS / self.rows as f64,
             ..FitOptions::default()
         }
+    }
+
+    /// Whether fits of several circuits of this width, as many as `count`, end after about a minute. Circuits over few
+    /// variables start narrow, and [`is_affordable`](Self::is_affordable) limits how they grow.
+    pub(crate) fn is_quick(&self, width: usize, count: usize) -> bool {
+        if self.effort != Effort::Balanced || self.grows() || self.is_large() {
+            return true;
+        }
+        let updates = self.rows.div_ceil(self.batch()) as f64;
+        let rows = self.cost_of_missing(width) * self.rows as f64 + updates * width as f64;
+        let epoch = rows * self.variables as f64 * (width as f64).powi(3);
+        epoch * (count * self.epochs()) as f64 <= TOTAL_WORK
     }
 
     /// Whether a circuit that has grown where its best version was full is affordable, as one of several

@@ -90,7 +90,7 @@ impl Model {
         let Split { train, valid, num_rows, num_valid, .. } = split;
         let both @ [train_rows, valid_rows] = [train.batch(), valid.batch()];
         let pieces = data.spilled.as_ref().map(Spilled::pieces);
-        let fits = data.candidates(options);
+        let fits = data.candidates(options, given.fold.count);
         let circuits = start.map(|model| model.mixture.circuits().map(|c| (**c).clone()).collect());
         let learned = circuits.unwrap_or_default();
         let (starts, mut stopped) = (&mut Starts::within(quota).with_learned(learned), false);
@@ -133,8 +133,7 @@ impl Model {
         };
         let most = start.map_or_else(|| fits.num_circuits(), |m| m.mixture.circuits().len());
         let may_widen = start.is_none() && !is_taught;
-        let is_affordable =
-            |circuit: &Skeleton| may_widen && fits.is_affordable(circuit, given.fold.count);
+        let is_affordable = |circuit: &Skeleton| may_widen && fits.is_affordable(circuit);
         let partners = Some(Partners { most: most - 1, of: &partner });
         let further = Further { is_affordable: Some(&is_affordable), teach, partners };
         // Before the search, which takes all the time there is.
@@ -170,7 +169,7 @@ impl Model {
 
 impl FitData<'_> {
     /// The circuits to fit to these rows.
-    fn candidates<'b>(&'b self, options: &'b ModelOptions) -> Candidates<'b> {
+    fn candidates<'b>(&'b self, options: &'b ModelOptions, count: usize) -> Candidates<'b> {
         let (schema, train) = (&self.schema, &self.split.train);
         let learned_from = |spilled: &Spilled<'_>| spilled.pieces().layout().num_rows();
         let rows = self.spilled.as_ref().map_or(train.num_rows(), learned_from);
@@ -181,7 +180,17 @@ impl FitData<'_> {
         let defaults = defaults.with_values(num_values(schema, functions));
         let (allowance, information, bases) = (self.allowance, OnceCell::new(), RefCell::default());
         let teacher = Cell::new(f64::INFINITY);
-        Candidates { schema, options, defaults, rows, allowance, information, bases, teacher }
+        Candidates {
+            schema,
+            options,
+            defaults,
+            rows,
+            count,
+            allowance,
+            information,
+            bases,
+            teacher,
+        }
     }
 }
 
@@ -263,6 +272,8 @@ struct Candidates<'a> {
     defaults: Defaults,
     /// The number of training rows.
     rows: usize,
+    /// The number of independent fits.
+    count: usize,
     allowance: Allowance,
     /// The mutual information of the columns, computed on demand.
     information: OnceCell<Option<MutualInformation>>,
@@ -347,8 +358,8 @@ impl Candidates<'_> {
         !is_given && self.options.effort != Effort::Fast && self.schema.image().is_none()
     }
 
-    /// Whether there are time and memory for a wider circuit, as one of several. A time limit needs no estimate.
-    fn is_affordable(&self, circuit: &Skeleton, count: usize) -> bool {
+    /// Whether there are time and memory for a wider circuit. A time limit needs no estimate.
+    fn is_affordable(&self, circuit: &Skeleton) -> bool {
         let (width, parameters) = (largest_width(circuit), circuit.num_parameters() as u128);
         let functions = circuit.layers().iter().map(|layer| match layer {
             Layer::Input { basis, .. } => basis.width(),
@@ -357,7 +368,7 @@ impl Candidates<'_> {
         let functions = functions.max().unwrap_or(0);
         let is_within_memory = self.allowance.check(width, functions, parameters).is_ok();
         // With a target, a step goes through its rows twice.
-        let count = if self.options.target.is_some() { 2 * count } else { count };
+        let count = if self.options.target.is_some() { 2 * self.count } else { self.count };
         let is_quick = self.options.time.is_some() || self.defaults.is_affordable(circuit, count);
         self.may_widen() && is_within_memory && is_quick
     }
@@ -652,7 +663,7 @@ impl Candidates<'_> {
             None => self.options.width,
         };
         let widths = given.as_ref().map(std::slice::from_ref);
-        let widths = widths.unwrap_or_else(|| self.defaults.widths());
+        let widths = widths.unwrap_or_else(|| self.widths());
         let functions = match self.options.functions {
             Some(given) => vec![given],
             None if self.has_functions() => self.defaults.functions(),
@@ -660,6 +671,14 @@ impl Candidates<'_> {
         };
         let sizes = widths.iter().flat_map(|w| functions.iter().map(move |f| (*w, *f)));
         sizes.map(|(width, functions)| self.settings_of_size(width, functions)).collect()
+    }
+
+    /// The widths to try by default. With a time limit, or for images, those of all sizes.
+    fn widths(&self) -> &'static [usize] {
+        let all = self.defaults.widths();
+        let has_all = self.options.time.is_some() || self.schema.image().is_some();
+        let is_quick = |width: &&usize| has_all || self.defaults.is_quick(**width, self.count);
+        &all[..all.iter().take_while(is_quick).count().max(1)]
     }
 
     /// Whether some variable is not finite, so that its number of functions is a choice.
