@@ -605,7 +605,7 @@ fn widths_are_limited_by_the_work() {
         let defaults = Defaults::of(rows, variables);
         defaults.widths().iter().rfind(|w| defaults.is_quick(**w, count)).copied()
     };
-    assert_eq!([quick(135, 160, 5), quick(135, 160, 1)], [Some(16), Some(24)]);
+    assert_eq!([quick(135, 160, 5), quick(135, 160, 1)], [Some(16), Some(32)]);
     assert_eq!([quick(2_000, 1_058, 1), quick(100, 48, 5)], [Some(8), Some(16)]);
     assert_eq!(Defaults::of(60_000, 784).with_missing(1).widths(), [8]);
     let fast = |rows, variables| Defaults::of(rows, variables).with_effort(Effort::Fast);
