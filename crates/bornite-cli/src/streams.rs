@@ -22,7 +22,7 @@ use crate::tables::{self, Reading};
 ///
 /// Every thread has its own heap, and which of them holds a column of a piece is a matter of chance. So in the end, each
 /// of them has grown to the size of a whole piece: the memory of a stream is several times that of its largest piece.
-const PIECE: usize = 1 << 20;
+const PIECE: usize = 1 << 19;
 const SMALL_PIECE: usize = 1 << 18;
 const LARGE_PIECE: usize = 1 << 23;
 

@@ -280,26 +280,30 @@ impl Defaults {
         if self.effort != Effort::Balanced || self.grows() || self.is_large() {
             return true;
         }
-        let updates = self.rows.div_ceil(self.batch()) as f64;
-        let rows = self.cost_of_missing(width) * self.rows as f64 + updates * width as f64;
-        let epoch = rows * self.variables as f64 * (width as f64).powi(3);
-        epoch * (count * self.epochs()) as f64 <= TOTAL_WORK
+        let shapes = std::iter::repeat_n([width, width * width], self.variables);
+        self.total_work(shapes, count) <= TOTAL_WORK
     }
 
     /// Whether a circuit that has grown where its best version was full is affordable, as one of several
     /// that are fitted.
     pub(crate) fn is_affordable(&self, circuit: &Skeleton, count: usize) -> bool {
+        let shapes = circuit.weight_shapes().iter().copied();
+        match self.effort {
+            Effort::Fast => false,
+            Effort::Balanced => self.total_work(shapes, count) <= TOTAL_WORK,
+            Effort::Best => true,
+        }
+    }
+
+    /// The work of all epochs of this many fits of a circuit whose weights have these shapes.
+    fn total_work(&self, shapes: impl Iterator<Item = [usize; 2]>, count: usize) -> f64 {
         // The update of a weight costs about as much as a row for each of its outputs.
         let updates = self.rows.div_ceil(self.batch()) as f64;
-        let work = circuit.weight_shapes().iter().map(|&[rows, cols]| {
+        let work = shapes.map(|[rows, cols]| {
             let all_rows = self.cost_of_missing(rows) * self.rows as f64 + updates * rows as f64;
             all_rows * (rows * cols) as f64
         });
-        match self.effort {
-            Effort::Fast => false,
-            Effort::Balanced => work.sum::<f64>() * (count * self.epochs()) as f64 <= TOTAL_WORK,
-            Effort::Best => true,
-        }
+        work.sum::<f64>() * (count * self.epochs()) as f64
     }
 
     /// The settings of a fit to samples of a teacher, and of the following fit to the table's own

@@ -1,6 +1,6 @@
 //! Fits a model to a table.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -139,13 +139,15 @@ impl Model {
         // Before the search, which takes all the time there is.
         let decoded = fits.circuits_of_decoder(tree.as_ref(), rows, starts)?;
         let found = search(&candidates, rows, &further, checkpoint, starts, progress)?;
-        let Some(Found { best: BestFit { index, fit, tried }, partners, weights }) = found else {
+        let Some(Found { best: BestFit { index, fit, tried }, partners, weights, teacher }) = found
+        else {
             unreachable!("there is a width to try")
         };
         let width = fits.width_of(&fit.circuit, &candidates[index].1);
         let functions = (index < num_ordinary).then_some(candidates[index].1.functions);
         let had_lesson = tried.iter().any(|(n, _)| *n >= num_ordinary);
-        let lacks_lesson = is_taught && !had_lesson && fits.teacher.get() > fit.valid;
+        let lacks_lesson =
+            is_taught && !had_lesson && teacher.is_none_or(|valid| valid > fit.valid);
         let found = mixture(fit.circuit, partners, &weights);
         let (mixture, width, logs) = fits.finish((found, width), decoded, tree.as_ref(), both)?;
         let info = Info {
@@ -179,18 +181,7 @@ impl FitData<'_> {
         let functions = options.functions.unwrap_or_else(|| defaults.first_functions());
         let defaults = defaults.with_values(num_values(schema, functions));
         let (allowance, information, bases) = (self.allowance, OnceCell::new(), RefCell::default());
-        let teacher = Cell::new(f64::INFINITY);
-        Candidates {
-            schema,
-            options,
-            defaults,
-            rows,
-            count,
-            allowance,
-            information,
-            bases,
-            teacher,
-        }
+        Candidates { schema, options, defaults, rows, count, allowance, information, bases }
     }
 }
 
@@ -279,8 +270,6 @@ struct Candidates<'a> {
     information: OnceCell<Option<MutualInformation>>,
     /// The input functions of all variables, by their number: the same for all circuits.
     bases: RefCell<BTreeMap<usize, Arc<[Basis]>>>,
-    /// The mean objective of the validation rows under the teacher; infinite before there is one.
-    teacher: Cell<f64>,
 }
 
 impl Candidates<'_> {
@@ -400,7 +389,6 @@ impl Candidates<'_> {
         if !target.is_empty() {
             valid += emphasis * teacher.mean_of_target(rows[1], &target, valid);
         }
-        self.teacher.set(valid);
         Some(Lesson { rows: teacher.sample(LESSON_ROWS, seed)?, valid })
     }
 

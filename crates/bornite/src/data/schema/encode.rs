@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::memo::{self, Memo};
 use super::{Cell, ColumnSchema, Schema};
 use crate::data::column::{Encoder, Outside, OutsideSet, Problem};
 use crate::data::{Cells, Column, DataError, Labels, Table};
@@ -283,9 +284,9 @@ impl ColumnEncoder<'_> {
             domains.iter().map(|domain| BatchColumn::with_capacity(domain, rows)).collect();
         let mut slopes = Vec::new();
         let mut values = vec![f64::NAN; domains.len()];
-        let mut memo = Memo::new(domains.len(), rows);
+        let mut memo = Memo::new(domains.len(), column);
         for row in 0..rows {
-            let key = number_bits(column, row);
+            let key = memo::key(column, row);
             let slope = if let Some(log) = key.and_then(|key| memo.get(key, &mut values)) {
                 Slope { log, outside: None }
             } else {
@@ -304,57 +305,6 @@ impl ColumnEncoder<'_> {
             columns.iter_mut().zip(&values).for_each(|(column, &x)| column.push(x));
         }
         Ok(EncodedColumn { values: columns, slopes, outside })
-    }
-}
-
-/// The bits of a number that is not missing.
-fn number_bits(column: &Column, row: usize) -> Option<u64> {
-    match column.cells() {
-        Cells::Labels(_) => None,
-        Cells::Integers(c) => c.get(row).map(i64::cast_unsigned),
-        Cells::Numbers(c) => Some(c.values()[row]).filter(|x| !x.is_nan()).map(f64::to_bits),
-    }
-}
-
-/// How some of a column's numbers were encoded. Columns repeat numbers, and transforms take much longer than a lookup.
-struct Memo {
-    /// The numbers' bits. A number has a single slot, which it takes over from the one before.
-    keys: Vec<Option<u64>>,
-    /// The values and the contribution to log p of each.
-    entries: Vec<f64>,
-}
-
-impl Memo {
-    /// The maximum number of slots.
-    const SLOTS: usize = 1 << 13;
-
-    fn new(width: usize, rows: usize) -> Self {
-        let slots = rows.next_power_of_two().min(Self::SLOTS);
-        Self { keys: vec![None; slots], entries: vec![0.0; slots * (width + 1)] }
-    }
-
-    /// The slot of a number.
-    fn slot(&self, key: u64) -> usize {
-        // The highest bits: decimals repeat in binary, so that their lower bits, and those of the product, hardly differ.
-        let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        ((hash * self.keys.len() as u64) >> 32) as usize
-    }
-
-    fn get(&self, key: u64, values: &mut [f64]) -> Option<f64> {
-        let slot = self.slot(key);
-        (self.keys[slot] == Some(key)).then(|| {
-            let entry = &self.entries[slot * (values.len() + 1)..][..=values.len()];
-            values.copy_from_slice(&entry[..values.len()]);
-            entry[values.len()]
-        })
-    }
-
-    fn set(&mut self, key: u64, values: &[f64], log: f64) {
-        let slot = self.slot(key);
-        self.keys[slot] = Some(key);
-        let entry = &mut self.entries[slot * (values.len() + 1)..][..=values.len()];
-        entry[..values.len()].copy_from_slice(values);
-        entry[values.len()] = log;
     }
 }
 

@@ -5,6 +5,7 @@ mod encode;
 mod evidence;
 mod findings;
 mod infer;
+mod memo;
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -39,10 +39,15 @@ pub(crate) struct Found {
     pub(crate) best: BestFit,
     pub(crate) partners: Vec<Fitted>,
     pub(crate) weights: Vec<f64>,
+    /// The mean objective of the validation rows under the teacher, if there is one.
+    pub(crate) teacher: Option<f64>,
 }
 
 /// The cost of scoring a row, relative to learning from it.
 const SCORING_COST: f64 = 0.4;
+/// The cost of a sum for a row, in addition to its multiply-adds, and in their unit. Without it, the
+/// times of narrow circuits would predict that wide ones take hundreds of times as long as they do.
+const LAYER_COST: usize = 500;
 
 /// A wider circuit is skipped if there is no time for this fraction of the previous one's epochs.
 const MIN_EPOCHS: f64 = 0.5;
@@ -218,7 +223,7 @@ pub(crate) fn search(
             break;
         }
     }
-    search.finish()
+    search.finish(lesson.into_inner().flatten().as_ref())
 }
 
 /// The settings of a fit that grows from a smaller one.
@@ -430,7 +435,7 @@ impl<'a> Search<'a> {
         Ok(self.mixing.as_mut())
     }
 
-    fn finish(mut self) -> Result<Option<Found>, LearnError> {
+    fn finish(mut self, lesson: Option<&Lesson>) -> Result<Option<Found>, LearnError> {
         let (mut partners, mut weights) = (Vec::new(), vec![1.0]);
         if !self.state.partners.is_empty()
             && let Some(mixing) = self.mixing()?
@@ -444,7 +449,7 @@ impl<'a> Search<'a> {
         // Skipped candidates have no likelihood.
         let tried = self.state.tried.into_iter().filter(|(_, valid)| valid.is_finite()).collect();
         let best = BestFit { index, fit, tried };
-        Ok(Some(Found { best, partners, weights }))
+        Ok(Some(Found { best, partners, weights, teacher: lesson.map(|lesson| lesson.valid) }))
     }
 }
 
@@ -513,9 +518,6 @@ fn work_of(circuit: &Skeleton, rows: f64) -> f64 {
     rows * entries.sum::<usize>() as f64
 }
 
-/// The cost of a sum for a row, in addition to its multiply-adds. Measured: without it, the times of
-/// circuits of width 2 predict hundred times the time of circuits of width 24.
-const LAYER_COST: usize = 500;
 /// The index of the first width to try, among all widths.
 const FIRST_WIDTH: usize = 2;
 /// The index of the first number of functions to try, among all numbers.
